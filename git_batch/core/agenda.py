@@ -1,0 +1,166 @@
+"""Which task is next, which are skipped: set arithmetic over indexes in plan order.
+
+The sets are ints (see `model.Agenda`). Moving one task costs its own dependents, or, when it is
+parked, the part of its closure that is not skipped yet; so a whole run is linear in the plan's
+edges. Taking a park back recomputes the skipped set: that is a person's decision and rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from git_batch.core.graph import Graph
+from git_batch.core.model import Agenda, TaskId, TaskRecord, TaskStatus
+
+
+def bits(indexes: Iterator[int]) -> int:
+    """Make a set of indexes."""
+    result = 0
+    for i in indexes:
+        result |= 1 << i
+    return result
+
+
+def members(mask: int) -> Iterator[int]:
+    """List a set of indexes, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def first(mask: int) -> int | None:
+    """Give the lowest index of a set, None for the empty one."""
+    return (mask & -mask).bit_length() - 1 if mask else None
+
+
+def _settled_set(status: TaskStatus) -> str | None:
+    return {
+        TaskStatus.COMMITTED: "done",
+        TaskStatus.UNCHANGED: "done",
+        TaskStatus.NEEDS_HUMAN: "parked",
+        TaskStatus.IN_REVIEW: "review",
+        TaskStatus.DROPPED: "dropped",
+    }.get(status)
+
+
+def build(graph: Graph, tasks: Mapping[TaskId, TaskRecord], in_flight: TaskId | None) -> Agenda:
+    """Derive the agenda of a plan from what the record holds of its tasks."""
+    sets: dict[str, int] = {"done": 0, "parked": 0, "review": 0, "dropped": 0}
+    accepted = unchanged = 0
+    for task, record in tasks.items():
+        name = _settled_set(record.status)
+        if name is None or task == in_flight:
+            continue
+        sets[name] |= 1 << graph.index[task]
+        if name == "review" and record.apply_only:
+            accepted |= 1 << graph.index[task]
+        if record.status is TaskStatus.UNCHANGED:
+            unchanged |= 1 << graph.index[task]
+    size = len(graph.index)
+    taken = sets["done"] | sets["parked"] | sets["review"] | sets["dropped"]
+    if in_flight is not None:
+        taken |= 1 << graph.index[in_flight]
+    ready = bits(
+        i for i in range(size) if not taken >> i & 1 and _satisfied(graph, i, sets["done"])
+    )
+    agenda = Agenda(size=size, unchanged=unchanged, accepted=accepted, ready=ready, **sets)
+    return replace(agenda, skipped=_skipped(graph, agenda, in_flight))
+
+
+def place(
+    graph: Graph, agenda: Agenda, task: TaskId, status: TaskStatus, *, accepted: bool = False
+) -> Agenda:
+    """Move one task to where `status` puts it, and its dependents with it."""
+    i = graph.index[task]
+    bit = 1 << i
+    had_blocked = bool((agenda.parked | agenda.dropped) & bit)
+    clean = replace(
+        agenda,
+        done=agenda.done & ~bit,
+        unchanged=agenda.unchanged & ~bit,
+        parked=agenda.parked & ~bit,
+        review=agenda.review & ~bit,
+        accepted=agenda.accepted & ~bit,
+        dropped=agenda.dropped & ~bit,
+        ready=agenda.ready & ~bit,
+        skipped=agenda.skipped & ~bit,
+    )
+    name = _settled_set(status)
+    if name is not None:
+        clean = replace(clean, **{name: getattr(clean, name) | bit})
+    if status is TaskStatus.UNCHANGED:
+        clean = replace(clean, unchanged=clean.unchanged | bit)
+    if accepted:
+        clean = replace(clean, accepted=clean.accepted | bit)
+    if status in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED):
+        clean = _release(graph, clean, i)
+    elif status is TaskStatus.PENDING and _satisfied(graph, i, clean.done):
+        clean = replace(clean, ready=clean.ready | bit)
+    if status in (TaskStatus.NEEDS_HUMAN, TaskStatus.DROPPED):
+        return _block(graph, clean, i)
+    if had_blocked:
+        flight = task if status is TaskStatus.ENROLLED else None
+        return replace(clean, skipped=_skipped(graph, clean, flight))
+    return clean
+
+
+def retract(graph: Graph, agenda: Agenda, tasks: Iterator[TaskId], status: TaskStatus) -> Agenda:
+    """Take committed tasks back (undo): their dependents are no longer ready."""
+    for task in tasks:
+        agenda = place(graph, agenda, task, status)
+    ready = bits(i for i in members(agenda.ready) if _satisfied(graph, i, agenda.done))
+    return replace(agenda, ready=ready, skipped=_skipped(graph, agenda, None))
+
+
+def blocking_roots(graph: Graph, agenda: Agenda, i: int) -> tuple[int, ...]:
+    """Name what a skipped task waits for: the parked or dropped tasks behind it, lowest first."""
+    blocked, seen, stack = agenda.parked | agenda.dropped, set[int](), [i]
+    roots: set[int] = set()
+    while stack:
+        for d in graph.dependencies[stack.pop()]:
+            if d in seen:
+                continue
+            seen.add(d)
+            if blocked >> d & 1:
+                roots.add(d)
+            elif not agenda.done >> d & 1:
+                stack.append(d)
+    return tuple(sorted(roots))
+
+
+def _satisfied(graph: Graph, i: int, done: int) -> bool:
+    return all(done >> d & 1 for d in graph.dependencies[i])
+
+
+def _taken(agenda: Agenda) -> int:
+    """Give the tasks that nothing before them can hold up any more, the one in flight aside."""
+    return agenda.done | agenda.parked | agenda.review | agenda.dropped
+
+
+def _release(graph: Graph, agenda: Agenda, i: int) -> Agenda:
+    taken = _taken(agenda)
+    freed = bits(
+        d for d in graph.dependents[i] if not taken >> d & 1 and _satisfied(graph, d, agenda.done)
+    )
+    return replace(agenda, ready=agenda.ready | freed)
+
+
+def _block(graph: Graph, agenda: Agenda, i: int, flight: int = 0) -> Agenda:
+    """Add what is behind `i` to the skipped, walking only what is not skipped yet."""
+    taken, skipped, stack = _taken(agenda) | flight, agenda.skipped, [i]
+    while stack:
+        for d in graph.dependents[stack.pop()]:
+            if not (skipped | taken) >> d & 1:
+                skipped |= 1 << d
+                stack.append(d)
+    return replace(agenda, skipped=skipped, ready=agenda.ready & ~skipped)
+
+
+def _skipped(graph: Graph, agenda: Agenda, in_flight: TaskId | None) -> int:
+    flight = 0 if in_flight is None else 1 << graph.index[in_flight]
+    agenda = replace(agenda, skipped=0)
+    for i in members(agenda.parked | agenda.dropped):
+        agenda = _block(graph, agenda, i, flight)
+    return agenda.skipped

@@ -1,0 +1,223 @@
+r"""Frozen dataclasses to TOML tables and back, by their own type hints.
+
+One rule for every fact of the record: a field that is None, or an empty tuple, text or mapping
+where that is its default, is left out; so adding a field with a default stays readable both ways.
+Bytes (paths, messages) are text when they are plain UTF-8 and else quoted as git quotes names
+(`"\303\274"`), so nothing is lost. Unknown keys are ignored, since a later version may have
+added them; a missing or ill-typed one is an error.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Table = dict[str, Any]
+
+_ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+
+
+class CodecError(ValueError):
+    """A table does not hold what its type needs."""
+
+
+def quote(raw: bytes) -> str:
+    """Write bytes as text; only what is not plain UTF-8, or begins with a quote, is escaped."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = '"'
+    if not text.startswith('"') and "\x7f" not in text:
+        return text
+    body = "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:03o}" for b in raw)
+    return f'"{body}"'
+
+
+def unquote(text: str) -> bytes:
+    """Read what `quote` wrote, and git's own quoted names.
+
+    Raises:
+        CodecError: a quoted text that does not end, or an escape that git does not write.
+    """
+    if not text.startswith('"'):
+        return text.encode("utf-8")
+    if len(text) < 2 or not text.endswith('"'):
+        raise CodecError("a quoted name does not end")
+    out, body, i = bytearray(), text[1:-1], 0
+    while i < len(body):
+        c = body[i]
+        if c != "\\":
+            out += c.encode("utf-8")
+            i += 1
+        elif body[i + 1 : i + 2] in _ESCAPES:
+            out.append(_ESCAPES[body[i + 1]])
+            i += 2
+        elif len(octal := body[i + 1 : i + 4]) == 3 and all(d in "01234567" for d in octal):
+            out.append(int(octal, 8) & 0xFF)
+            i += 4
+        else:
+            raise CodecError("a quoted name has an unknown escape")
+    return bytes(out)
+
+
+def encode(value: Any) -> Any:
+    """Turn a value into what TOML can hold."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return quote(value)
+    if isinstance(value, str):  # a lone surrogate (an undecodable path in a reason) has no UTF-8
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, tuple | list):
+        return [encode(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): encode(v) for k, v in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            name: encoded
+            for name, default in _layout(type(value))
+            if (v := getattr(value, name)) is not None and ((encoded := encode(v)) or v != default)
+        }
+    return value
+
+
+def decode(kind: type[T], table: Any) -> T:
+    """Build a value of a type from its table.
+
+    Raises:
+        CodecError: a key is missing or holds something else.
+    """
+    return typing.cast(T, _decoder(typing.cast(Any, kind))(table))
+
+
+@cache
+def _layout(kind: type) -> tuple[tuple[str, Any], ...]:
+    """List a type's fields, each with the empty value that is left out."""
+    hints = typing.get_type_hints(kind)
+    return tuple(
+        (f.name, _absent(hints[f.name]) if f.default is MISSING else f.default)
+        for f in fields(kind)
+    )
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    origin = typing.get_origin(kind)
+    if origin is typing.Union or origin is types.UnionType:
+        return _union(typing.get_args(kind))
+    if origin is tuple:
+        return _sequence(typing.get_args(kind))
+    if origin is not None and issubclass(origin, Mapping):
+        item = _decoder(typing.get_args(kind)[1])
+        return lambda v: {k: item(x) for k, x in _expect(v, dict).items()}
+    if hasattr(kind, "__supertype__"):
+        return _decoder(kind.__supertype__)
+    if is_dataclass(kind):
+        return _dataclass(typing.cast(type, kind))
+    if issubclass(kind, Enum):
+        return lambda v: _enum(kind, v)
+    if kind is bytes:
+        return lambda v: unquote(_expect(v, str))
+    if kind is float:
+        return _float
+    if kind is datetime:
+        return _datetime
+    return lambda v: _expect(v, kind)
+
+
+def _expect(value: Any, *kinds: type) -> Any:
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return value
+    raise CodecError(f"{value!r} is not {' or '.join(k.__name__ for k in kinds)}")
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(_expect(value, int, float))
+    except OverflowError:
+        raise CodecError("a number is too large") from None
+
+
+def _datetime(value: Any) -> datetime:
+    if _expect(value, datetime).tzinfo is None:
+        raise CodecError(f"{value} has no offset")
+    return typing.cast(datetime, value)
+
+
+def _enum(kind: type[Enum], value: Any) -> Enum:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise CodecError(str(error)) from None
+
+
+def _union(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
+    decoders = [_decoder(k) for k in kinds if k is not types.NoneType]
+
+    def read(value: Any) -> Any:
+        for one in decoders[:-1]:
+            try:
+                return one(value)
+            except CodecError:
+                continue
+        return decoders[-1](value)
+
+    return read
+
+
+def _sequence(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        item = _decoder(kinds[0])
+        return lambda v: tuple(item(x) for x in _expect(v, list))
+    items = [_decoder(k) for k in kinds]
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if len(_expect(value, list)) != len(items):
+            raise CodecError(f"{len(items)} values expected")
+        return tuple(d(x) for d, x in zip(items, value, strict=True))
+
+    return read
+
+
+def _dataclass(kind: type) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(kind)
+    decoders = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
+    absent = {
+        f.name: _absent(hints[f.name])
+        for f in fields(kind)
+        if f.default is MISSING and f.default_factory is MISSING
+    }
+
+    def read(value: Any) -> Any:
+        table = _expect(value, dict)
+        given = {n: _at(n, d, table[n]) for n, d in decoders.items() if n in table}
+        for name, fallback in absent.items():
+            if name not in given:
+                if fallback is MISSING:
+                    raise CodecError(f"'{name}' is missing")
+                given[name] = fallback
+        return kind(**given)
+
+    return read
+
+
+def _absent(hint: Any) -> Any:
+    """Give what a left-out field without a default stands for; MISSING if it may not be."""
+    if types.NoneType in typing.get_args(hint):
+        return None
+    empty = {str: "", bytes: b""}.get(hint, MISSING)
+    return () if typing.get_origin(hint) is tuple else empty
+
+
+def _at(name: str, decoder: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return decoder(value)
+    except CodecError as error:
+        raise CodecError(f"{name}: {error}") from None

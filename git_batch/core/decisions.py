@@ -1,0 +1,121 @@
+"""What a person's decision does to the state (semantics.md sections 3, 4 and 6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from git_batch.core import agenda as agendas
+from git_batch.core.events import Decided, Decision
+from git_batch.core.graph import Graph
+from git_batch.core.model import (
+    BatchState,
+    InFlight,
+    Outcome,
+    TaskId,
+    TaskRecord,
+    TaskStatus,
+    Usage,
+)
+from git_batch.core.transitions import IllegalTransition
+
+_FROM: dict[Decision, frozenset[TaskStatus]] = {
+    Decision.RETRY: frozenset({TaskStatus.NEEDS_HUMAN, TaskStatus.DROPPED}),
+    Decision.ADOPT: frozenset({TaskStatus.NEEDS_HUMAN}),
+    Decision.SKIP: frozenset({TaskStatus.NEEDS_HUMAN, TaskStatus.IN_REVIEW, TaskStatus.PENDING}),
+    Decision.UNDO: frozenset({TaskStatus.COMMITTED}),
+    Decision.REDO: frozenset({TaskStatus.COMMITTED, TaskStatus.DROPPED}),
+    Decision.REBASE: frozenset({TaskStatus.COMMITTED}),
+}
+"""The states of a task that each decision about tasks needs."""
+
+
+def allowed(state: BatchState, task: TaskId, decision: Decision) -> bool:
+    """Tell whether a decision fits where a task stands."""
+    record = state.tasks.get(task)
+    status = record.status if record else TaskStatus.PENDING
+    return status in _FROM[decision]
+
+
+def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
+    """Apply a decision.
+
+    Raises:
+        IllegalTransition: a named task is not where the decision needs it.
+    """
+    for task in event.tasks:
+        if not allowed(state, task, event.decision):
+            raise IllegalTransition(f"{task}: {event.decision} is not possible now")
+    if event.decision is Decision.ABANDON:
+        return _abandoned(graph, state, event)
+    if event.decision is Decision.BLESS:
+        foreign = (*state.foreign, *event.commits)
+        return replace(state, foreign=foreign, head=event.head or state.head)
+    if event.decision is Decision.REBASE:
+        return _rebased(state, event)
+    moved = state
+    for task in event.tasks:
+        moved = _one(graph, moved, task, event)
+    if event.decision in (Decision.UNDO, Decision.REDO):
+        status = TaskStatus.DROPPED if event.decision is Decision.UNDO else TaskStatus.PENDING
+        placed = agendas.retract(graph, moved.agenda, iter(event.tasks), status)
+        moved = replace(moved, agenda=placed, head=event.head or state.head)
+    return moved
+
+
+def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> BatchState:
+    old = state.tasks.get(task) or TaskRecord(TaskStatus.PENDING, None)
+    cleared = replace(old, reason=event.why, next_action="", ended_at=event.at)
+    if event.decision in (Decision.RETRY, Decision.ADOPT, Decision.REDO):
+        record = replace(
+            cleared,
+            status=TaskStatus.PENDING,
+            outcome=None,
+            commit=None,
+            feedback=_feedback(old.feedback, event.why),
+            work=event.work,
+            apply_only=event.decision is Decision.ADOPT,
+        )
+    else:
+        undone = event.decision is Decision.UNDO
+        outcome = Outcome.UNDONE if undone else Outcome.DROPPED
+        record = replace(cleared, status=TaskStatus.DROPPED, outcome=outcome)
+    placed = agendas.place(graph, state.agenda, task, record.status)
+    return replace(state, tasks={**state.tasks, task: record}, agenda=placed)
+
+
+def _feedback(old: str, words: str) -> str:
+    """Put a person's words before what the last attempt was told."""
+    return f"{words}\n\n{old}".strip() if words else old
+
+
+def spent(flight: InFlight) -> Usage:
+    """Sum what all attempts of the task in flight used."""
+    total = flight.usage
+    for attempt in flight.history:
+        total = total.plus(attempt.usage)
+    return total
+
+
+def _abandoned(graph: Graph, state: BatchState, event: Decided) -> BatchState:
+    flight = state.in_flight
+    ended = replace(state, in_flight=None, reason=event.why, next_action="")
+    if flight is None:
+        return ended
+    record = TaskRecord(
+        status=TaskStatus.NEEDS_HUMAN,
+        outcome=Outcome.STOPPED,
+        reason="the batch was abandoned",
+        started_at=flight.started_at,
+        ended_at=event.at,
+        history=flight.history,
+        usage=spent(flight),
+    )
+    placed = agendas.place(graph, ended.agenda, flight.task, TaskStatus.NEEDS_HUMAN)
+    return replace(ended, tasks={**ended.tasks, flight.task: record}, agenda=placed)
+
+
+def _rebased(state: BatchState, event: Decided) -> BatchState:
+    tasks = dict(state.tasks)
+    for task, commit in zip(event.tasks, event.commits, strict=True):
+        tasks[task] = replace(tasks[task], commit=commit)
+    return replace(state, tasks=tasks, head=event.head or state.head)

@@ -1,0 +1,137 @@
+"""Effects: requests in the imperative, frozen, one closed union.
+
+`decide` asks for exactly one of them at a time; the performer does it and answers with the event
+that says what came of it. What an effect needs to know of the state it carries along, so that a
+performer never has to look into the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from git_batch.core.model import BatchStatus, Failure, InFlight, StopReason, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Enroll:
+    """Admit the task if authority, budget, deadline and lineage allow it (`machine.admit`)."""
+
+    task: TaskId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """Begin a further attempt: of the task in flight, or with work that a review accepted.
+
+    Attributes:
+        pause: seconds to wait before, since the attempts before it said "not now".
+    """
+
+    task: TaskId
+    attempt: int
+    pause: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """Run the task's command, then compare what it left with its scope."""
+
+    flight: InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class RunChecks:
+    """Run the task's checks in order and see that they left the tree alone."""
+
+    flight: InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Have the change reviewed as the plan says, by a command or by a person later."""
+
+    flight: InFlight
+
+
+class Ending:
+    """What an attempt's kept work is the end of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rework(Ending):
+    """Another attempt follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Park(Ending):
+    """A person has to look at it."""
+
+    failure: Failure
+    next_action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt(Ending):
+    """Nobody's fault; it is run again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepWork:
+    """Keep the attempt's work under a ref, put its paths back, and record the ending."""
+
+    flight: InFlight
+    ending: Rework | Park | Interrupt
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Run the person's hooks, fix tree, parent and message of the commit."""
+
+    flight: InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Make the settled commit, or find that it is made already, and move the branch."""
+
+    flight: InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptUnchanged:
+    """Record that there was nothing to change."""
+
+    flight: InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the run and record why."""
+
+    status: BatchStatus
+    stop: StopReason
+    reason: str
+    next_action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """There is nothing to do; the state says why."""
+
+
+Effect = (
+    Enroll
+    | StartAttempt
+    | RunTask
+    | RunChecks
+    | Review
+    | KeepWork
+    | Settle
+    | Commit
+    | AcceptUnchanged
+    | Close
+    | Finish
+)

@@ -1,0 +1,348 @@
+"""Events: facts in the past tense, frozen, one closed union.
+
+Each is one transition of one batch and one commit of its record. Guards live in the type: a
+command that exited 0 is `Ran`, any other end is `AttemptFailed`; so the transition table needs no
+conditions. `KINDS` maps each type to the name it has in the record (storage.md); `Ran` and
+`AttemptFailed` share `ran` there and differ by their result, `ChecksPassed` and `ChecksFailed`
+share `checked`.
+
+`PIVOTAL` are the events that must be durable before anything else happens: something that can't
+be taken back follows (a budget is counted, a command runs), or a person may act on them. The others
+are published together with the next pivotal one, or as soon as a command turns out to be slow;
+losing them in a crash leads to a state that resume handles anyway. `Settled` is published by the
+performer, between making the commit object and moving the branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from git_batch.core.model import (
+    Actor,
+    Authorization,
+    BatchId,
+    BatchStatus,
+    CheckResult,
+    Failure,
+    LogRef,
+    Oid,
+    StopReason,
+    TaskId,
+    Usage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The batch exists; nothing is authorized yet."""
+
+    at: datetime
+    batch_id: BatchId
+    slug: str
+    title: str
+    branch: str
+    base: Oid
+    plan_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authorized:
+    """A person confirmed; `seq` 2 and up renew, perhaps with another plan."""
+
+    at: datetime
+    authorization: Authorization
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """A person asked a live run to end after the task in flight."""
+
+    at: datetime
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A task is in flight and counted; its first attempt begins."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    parent: Oid
+    runner: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A further attempt of the task begins; on its own for work that a review accepted."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    parent: Oid
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The command exited 0 and left `tree`, all of it in scope."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    tree: Oid
+    changed: tuple[bytes, ...]
+    changed_total: int
+    log: LogRef | None
+    usage: Usage
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """The command ended in any other way, or what it left was refused (scope, hook, review)."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    failure: Failure
+    exit_status: int | None
+    log: LogRef | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksPassed:
+    """All checks exited 0 and left the tree as it was (none at all is a pass)."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    checks: tuple[CheckResult, ...]
+    log: LogRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksFailed:
+    """A check did not pass, or changed the tree."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    failure: Failure
+    checks: tuple[CheckResult, ...]
+    log: LogRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reworked:
+    """The attempt's work is kept and put back; the task is tried again."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    ref: str | None
+    changed: tuple[bytes, ...]
+    changed_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The attempt was cut short; its work is kept and put back. Counts for nothing."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    ref: str | None
+    changed: tuple[bytes, ...]
+    changed_total: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRequested:
+    """The work is kept as `tree` on `parent` and waits for a person's verdict."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    tree: Oid
+    parent: Oid
+    ref: str
+    changed: tuple[bytes, ...]
+    changed_total: int
+
+
+class Verdict(StrEnum):
+    """What a reviewer said."""
+
+    ACCEPT = "accept"
+    REWORK = "rework"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A verdict on `tree`; void for any other."""
+
+    at: datetime
+    task: TaskId
+    tree: Oid
+    verdict: Verdict
+    actor: Actor
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The commit is decided: its tree, parent and message but for the last trailer."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    tree: Oid
+    parent: Oid
+    message: bytes
+    changed: tuple[bytes, ...]
+    changed_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The branch holds the task's commit."""
+
+    at: datetime
+    task: TaskId
+    commit: Oid
+
+
+@dataclass(frozen=True, slots=True)
+class BecameUnchanged:
+    """The task had nothing to change and its plan allows that."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The task waits for a person; the attempt's work is kept and put back."""
+
+    at: datetime
+    task: TaskId
+    attempt: int
+    failure: Failure
+    next_action: str
+    ref: str | None
+    changed: tuple[bytes, ...]
+    changed_total: int
+
+
+class Decision(StrEnum):
+    """What a person decided about tasks or the whole batch."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    ADOPT = "adopt"
+    UNDO = "undo"
+    REDO = "redo"
+    BLESS = "bless"
+    REBASE = "rebase"
+    ABANDON = "abandon"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A person's decision, with who and why."""
+
+    at: datetime
+    decision: Decision
+    actor: Actor
+    tasks: tuple[TaskId, ...] = ()
+    why: str = ""
+    commits: tuple[Oid, ...] = ()
+    head: Oid | None = None
+    work: Oid | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The run ended: why, and what a person can do next."""
+
+    at: datetime
+    status: BatchStatus
+    stop: StopReason
+    reason: str
+    next_action: str
+
+
+Event = (
+    Created
+    | Authorized
+    | StopRequested
+    | Enrolled
+    | AttemptStarted
+    | Ran
+    | AttemptFailed
+    | ChecksPassed
+    | ChecksFailed
+    | Reworked
+    | Interrupted
+    | ReviewRequested
+    | Reviewed
+    | Settled
+    | Committed
+    | BecameUnchanged
+    | Parked
+    | Decided
+    | Closed
+)
+
+KINDS: dict[type[Event], str] = {
+    Created: "created",
+    Authorized: "authorized",
+    StopRequested: "stop_requested",
+    Enrolled: "enrolled",
+    AttemptStarted: "attempt_started",
+    Ran: "ran",
+    AttemptFailed: "ran",
+    ChecksPassed: "checked",
+    ChecksFailed: "checked",
+    Reworked: "rework",
+    Interrupted: "interrupted",
+    ReviewRequested: "review_requested",
+    Reviewed: "reviewed",
+    Settled: "settled",
+    Committed: "committed",
+    BecameUnchanged: "unchanged",
+    Parked: "parked",
+    Decided: "decided",
+    Closed: "closed",
+}
+
+DEFERRED: frozenset[type[Event]] = frozenset(
+    {Created, Ran, ChecksPassed, Settled, Committed, BecameUnchanged}
+)
+PIVOTAL: frozenset[type[Event]] = frozenset(KINDS) - DEFERRED
+
+TREE_CHANGING: frozenset[str] = frozenset(
+    {
+        "created",
+        "authorized",
+        "interrupted",
+        "review_requested",
+        "reviewed",
+        "settled",
+        "committed",
+        "unchanged",
+        "parked",
+        "decided",
+        "closed",
+    }
+)
+"""Kinds of events whose commit may have another tree than the event before it.
+
+`interrupted` has one only when it takes back a settled tree (somebody else moved the branch).
+"""

@@ -1,0 +1,401 @@
+"""`evolve`: what a state becomes after an event. One handler per type of event.
+
+Legality is the tables' business (`transitions.step`), asked first; a handler only carries facts
+over. `oid` is the record's id of the event: later events and the commit's trailer name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from git_batch.core import agenda as agendas
+from git_batch.core import events as ev
+from git_batch.core.decisions import decided, spent
+from git_batch.core.graph import Graph
+from git_batch.core.model import (
+    FREE,
+    Attempt,
+    BatchState,
+    BatchStatus,
+    Failure,
+    InFlight,
+    Oid,
+    Outcome,
+    Phase,
+    TaskId,
+    TaskRecord,
+    TaskStatus,
+    Usage,
+)
+from git_batch.core.transitions import IllegalTransition, step
+
+KEEP_PATHS = 100
+"""How many changed paths an attempt's record lists; the total is always said."""
+
+_BESIDE = (ev.Authorized, ev.StopRequested, ev.Reviewed)
+"""What a person may add at any time; the task in flight is as it was before."""
+
+
+def evolve(graph: Graph, state: BatchState | None, event: ev.Event, oid: Oid) -> BatchState:
+    """Fold one event into the state.
+
+    Args:
+        graph: the dependencies of the plan in force.
+        state: None before `Created`.
+        oid: the id under which the record holds the event.
+
+    Raises:
+        IllegalTransition: the event can't follow.
+    """
+    if state is None:
+        if not isinstance(event, ev.Created):
+            raise IllegalTransition(f"{type(event).__name__} without a batch")
+        step(BatchStatus.PREPARED, None, event)
+        return _created(graph, event)
+    flight = state.in_flight
+    status, phase = step(state.status, flight.phase if flight else None, event)
+    task = getattr(event, "task", None)
+    if flight and task is not None and task != flight.task and not isinstance(event, ev.Reviewed):
+        raise IllegalTransition(f"{task}: '{flight.task}' is in flight")
+    moved = replace(state, status=status, updated_at=max(state.updated_at, event.at))
+    if not isinstance(event, _BESIDE):
+        moved = replace(moved, stale=False)
+    if status is BatchStatus.RUNNING and not isinstance(event, ev.Closed):
+        moved = replace(moved, stop=None, reason="", next_action="")
+    if flight is not None and phase is not None and phase is not flight.phase:
+        moved = replace(moved, in_flight=replace(flight, phase=phase, since=event.at))
+    handler = _HANDLERS.get(type(event))
+    return handler(graph, moved, event, oid) if handler else moved
+
+
+def _created(g: Graph, e: ev.Created) -> BatchState:
+    return BatchState(
+        batch_id=e.batch_id,
+        slug=e.slug,
+        title=e.title,
+        branch=e.branch,
+        base=e.base,
+        plan_digest=e.plan_digest,
+        head=e.base,
+        created_at=e.at,
+        updated_at=e.at,
+        agenda=agendas.build(g, {}, None),
+    )
+
+
+def _authorized(g: Graph, s: BatchState, e: ev.Authorized, oid: Oid) -> BatchState:
+    a = e.authorization
+    flight = replace(s.in_flight, not_now=0) if s.in_flight else None
+    kept = {task: record for task, record in s.tasks.items() if task in g.index}
+    return replace(
+        s,
+        tasks=kept,
+        in_flight=flight,
+        authorization=a,
+        plan_digest=a.plan_digest,
+        consecutive_failures=0,
+        fresh_parks=0,
+        stop_requested=False,
+        agenda=agendas.build(g, kept, flight.task if flight else None),
+    )
+
+
+def _stop_requested(g: Graph, s: BatchState, e: ev.StopRequested, oid: Oid) -> BatchState:
+    return replace(s, stop_requested=True)
+
+
+def _enrolled(g: Graph, s: BatchState, e: ev.Enrolled, oid: Oid) -> BatchState:
+    old = s.tasks.get(e.task)
+    if old is not None and old.status is not TaskStatus.PENDING:
+        raise IllegalTransition(f"{e.task}: it is {old.status} and can't be enrolled")
+    begun = _begin(g, s, e.task, e.attempt, e.parent, e.at, oid)
+    return replace(begun, enrolled=s.enrolled + 1)
+
+
+def _begin(
+    g: Graph, s: BatchState, task: TaskId, attempt: int, parent: Oid, at: datetime, oid: Oid
+) -> BatchState:
+    old = s.tasks.get(task)
+    flight = InFlight(
+        task=task,
+        attempt=attempt,
+        phase=Phase.RUNNING,
+        started_at=at,
+        attempt_at=at,
+        since=at,
+        parent=parent,
+        enrolled=oid,
+    )
+    if old is not None:
+        flight = replace(
+            flight,
+            history=old.history,
+            feedback=old.feedback,
+            work=old.work,
+            apply_only=old.apply_only,
+        )
+    placed = agendas.place(g, s.agenda, task, TaskStatus.ENROLLED)
+    return replace(s, in_flight=flight, agenda=placed)
+
+
+def _attempt_started(g: Graph, s: BatchState, e: ev.AttemptStarted, oid: Oid) -> BatchState:
+    if s.in_flight is None:
+        old = s.tasks.get(e.task)
+        if old is None or old.status is not TaskStatus.IN_REVIEW or not old.apply_only:
+            raise IllegalTransition(f"{e.task}: no accepted work of it is kept")
+        return _begin(g, s, e.task, e.attempt, e.parent, e.at, oid)
+    fresh = replace(
+        s.in_flight,
+        attempt=e.attempt,
+        attempt_at=e.at,
+        parent=e.parent,
+    )
+    return replace(s, in_flight=fresh)
+
+
+def _flight(s: BatchState) -> InFlight:
+    if s.in_flight is None:
+        raise IllegalTransition("nothing is in flight")
+    return s.in_flight
+
+
+def _ran(g: Graph, s: BatchState, e: ev.Ran, oid: Oid) -> BatchState:
+    flight = replace(
+        _flight(s),
+        tree=e.tree,
+        changed=e.changed[:KEEP_PATHS],
+        changed_total=e.changed_total,
+        log=e.log,
+        exit_status=0,
+        message=e.message or None,
+        usage=_flight(s).usage.plus(e.usage),
+    )
+    return replace(s, in_flight=flight, usage=s.usage.plus(e.usage))
+
+
+def _attempt_failed(g: Graph, s: BatchState, e: ev.AttemptFailed, oid: Oid) -> BatchState:
+    flight = replace(
+        _flight(s),
+        failure=e.failure,
+        exit_status=e.exit_status,
+        log=e.log or _flight(s).log,
+        usage=_flight(s).usage.plus(e.usage),
+    )
+    return replace(s, in_flight=flight, usage=s.usage.plus(e.usage))
+
+
+def _checks_passed(g: Graph, s: BatchState, e: ev.ChecksPassed, oid: Oid) -> BatchState:
+    return replace(s, in_flight=replace(_flight(s), checks=e.checks, log=e.log))
+
+
+def _checks_failed(g: Graph, s: BatchState, e: ev.ChecksFailed, oid: Oid) -> BatchState:
+    flight = replace(_flight(s), checks=e.checks, log=e.log, failure=e.failure)
+    counted = 1 if e.failure.outcome is Outcome.CHECK_FAILED else 0
+    return replace(s, in_flight=flight, consecutive_failures=s.consecutive_failures + counted)
+
+
+def _ended(flight: InFlight, failure: Failure, at: datetime, kept: Any) -> Attempt:
+    return Attempt(
+        n=flight.attempt,
+        outcome=failure.outcome,
+        started_at=flight.attempt_at,
+        ended_at=at,
+        exit_status=flight.exit_status,
+        reason=failure.reason,
+        checks=flight.checks,
+        changed=kept.changed[:KEEP_PATHS],
+        changed_total=kept.changed_total,
+        ref=getattr(kept, "ref", None),
+        log=flight.log,
+        usage=flight.usage,
+    )
+
+
+_UNTRIED: dict[str, Any] = {
+    "settled": None,
+    "tree": None,
+    "message": None,
+    "exit_status": None,
+    "checks": (),
+    "changed": (),
+    "changed_total": 0,
+    "log": None,
+    "usage": Usage(),
+    "reviewed": False,
+    "failure": None,
+}
+"""What a flight knows of the attempt that runs, before there is one."""
+
+
+def _again(s: BatchState, e: ev.Reworked | ev.Interrupted, failure: Failure) -> BatchState:
+    flight = _flight(s)
+    done = _ended(flight, failure, e.at, e)
+    used = flight.used + (0 if failure.outcome in FREE else 1)
+    following = replace(
+        flight,
+        attempt=flight.attempt + 1,
+        history=(*flight.history, done),
+        used=used,
+        not_now=flight.not_now + 1 if failure.outcome is Outcome.STOPPED else 0,
+        feedback=failure.feedback or flight.feedback,
+        **_UNTRIED,
+    )
+    return replace(s, in_flight=following)
+
+
+def _reworked(g: Graph, s: BatchState, e: ev.Reworked, oid: Oid) -> BatchState:
+    failure = _flight(s).failure
+    if failure is None:
+        raise IllegalTransition("rework without a failure")
+    return _again(s, e, failure)
+
+
+def _interrupted(g: Graph, s: BatchState, e: ev.Interrupted, oid: Oid) -> BatchState:
+    known = _flight(s).failure
+    said_so = known is not None and known.outcome is Outcome.STOPPED
+    return _again(s, e, Failure(Outcome.STOPPED if said_so else Outcome.INTERRUPTED, e.reason))
+
+
+def _leave(g: Graph, s: BatchState, status: TaskStatus, record: TaskRecord) -> BatchState:
+    """End the flight: its facts go to the task's record."""
+    flight = _flight(s)
+    placed = agendas.place(g, s.agenda, flight.task, status)
+    return replace(s, in_flight=None, agenda=placed, tasks={**s.tasks, flight.task: record})
+
+
+def _review_requested(g: Graph, s: BatchState, e: ev.ReviewRequested, oid: Oid) -> BatchState:
+    flight = _flight(s)
+    done = _ended(flight, Failure(Outcome.REVIEW_PENDING, "waits for a review"), e.at, e)
+    record = TaskRecord(
+        status=TaskStatus.IN_REVIEW,
+        outcome=Outcome.REVIEW_PENDING,
+        reason="waits for a review",
+        next_action=f"git batch review {e.task} --accept|--rework|--reject",
+        tree=e.tree,
+        parent=e.parent,
+        started_at=flight.started_at,
+        ended_at=e.at,
+        history=(*flight.history, done),
+        usage=spent(flight),
+    )
+    return _leave(g, s, TaskStatus.IN_REVIEW, record)
+
+
+def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
+    if s.in_flight is not None and s.in_flight.task == e.task:
+        good = e.verdict is ev.Verdict.ACCEPT and e.tree == s.in_flight.tree
+        return replace(s, in_flight=replace(s.in_flight, reviewed=good))
+    old = s.tasks.get(e.task)
+    if old is None or old.status is not TaskStatus.IN_REVIEW or old.tree != e.tree:
+        raise IllegalTransition(f"{e.task}: no review of this change is pending")
+    if e.verdict is ev.Verdict.ACCEPT:
+        record = replace(old, apply_only=True, work=e.tree, reason="accepted", next_action="")
+        placed = agendas.place(g, s.agenda, e.task, TaskStatus.IN_REVIEW, accepted=True)
+    else:
+        rework = e.verdict is ev.Verdict.REWORK
+        record = replace(
+            old,
+            status=TaskStatus.NEEDS_HUMAN,
+            outcome=Outcome.REVIEW_REWORK if rework else Outcome.REVIEW_REJECTED,
+            reason=e.summary,
+            feedback=e.summary,
+            next_action=f"git batch retry {e.task}",
+        )
+        placed = agendas.place(g, s.agenda, e.task, TaskStatus.NEEDS_HUMAN)
+    return replace(s, tasks={**s.tasks, e.task: record}, agenda=placed)
+
+
+def _settled(g: Graph, s: BatchState, e: ev.Settled, oid: Oid) -> BatchState:
+    flight = replace(
+        _flight(s),
+        settled=oid,
+        tree=e.tree,
+        parent=e.parent,
+        message=e.message,
+        changed=e.changed[:KEEP_PATHS],
+        changed_total=e.changed_total,
+    )
+    return replace(s, in_flight=flight, consecutive_failures=0)
+
+
+def _done(s: BatchState, e: ev.Committed | ev.BecameUnchanged, outcome: Outcome) -> TaskRecord:
+    flight = _flight(s)
+    last = _ended(flight, Failure(outcome, ""), e.at, flight)
+    return TaskRecord(
+        status=TaskStatus(outcome.value),
+        outcome=outcome,
+        tree=flight.tree,
+        parent=flight.parent,
+        commit=e.commit if isinstance(e, ev.Committed) else None,
+        started_at=flight.started_at,
+        ended_at=e.at,
+        history=(*flight.history, last),
+        usage=spent(flight),
+    )
+
+
+def _committed(g: Graph, s: BatchState, e: ev.Committed, oid: Oid) -> BatchState:
+    left = _leave(g, s, TaskStatus.COMMITTED, _done(s, e, Outcome.COMMITTED))
+    return replace(left, head=e.commit)
+
+
+def _unchanged(g: Graph, s: BatchState, e: ev.BecameUnchanged, oid: Oid) -> BatchState:
+    left = _leave(g, s, TaskStatus.UNCHANGED, _done(s, e, Outcome.UNCHANGED))
+    return replace(left, consecutive_failures=0)
+
+
+def _parked(g: Graph, s: BatchState, e: ev.Parked, oid: Oid) -> BatchState:
+    flight = _flight(s)
+    record = TaskRecord(
+        status=TaskStatus.NEEDS_HUMAN,
+        outcome=e.failure.outcome,
+        reason=e.failure.reason,
+        next_action=e.next_action,
+        started_at=flight.started_at,
+        ended_at=e.at,
+        history=(*flight.history, _ended(flight, e.failure, e.at, e)),
+        feedback=e.failure.feedback,
+        usage=spent(flight),
+    )
+    left = _leave(g, s, TaskStatus.NEEDS_HUMAN, record)
+    return replace(left, fresh_parks=s.fresh_parks + 1)
+
+
+def _decided(g: Graph, s: BatchState, e: ev.Decided, oid: Oid) -> BatchState:
+    return replace(decided(g, s, e), fresh_parks=0)
+
+
+def _closed(g: Graph, s: BatchState, e: ev.Closed, oid: Oid) -> BatchState:
+    return replace(
+        s,
+        stop=e.stop,
+        reason=e.reason,
+        next_action=e.next_action,
+        stop_requested=False,
+        fresh_parks=0,
+    )
+
+
+_HANDLERS: dict[type, Callable[[Graph, BatchState, Any, Oid], BatchState]] = {
+    ev.Authorized: _authorized,
+    ev.StopRequested: _stop_requested,
+    ev.Enrolled: _enrolled,
+    ev.AttemptStarted: _attempt_started,
+    ev.Ran: _ran,
+    ev.AttemptFailed: _attempt_failed,
+    ev.ChecksPassed: _checks_passed,
+    ev.ChecksFailed: _checks_failed,
+    ev.Reworked: _reworked,
+    ev.Interrupted: _interrupted,
+    ev.ReviewRequested: _review_requested,
+    ev.Reviewed: _reviewed,
+    ev.Settled: _settled,
+    ev.Committed: _committed,
+    ev.BecameUnchanged: _unchanged,
+    ev.Parked: _parked,
+    ev.Decided: _decided,
+    ev.Closed: _closed,
+}

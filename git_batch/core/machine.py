@@ -1,0 +1,315 @@
+"""The decider: `decide` says what to do next, `evolve` what has become of it.
+
+A batch is serial, so exactly one effect is in flight. `Machine` holds the plan and its graph and
+no state: `decide(state)` gives one effect, `evolve(state, event, oid)` the next state, `replay`
+folds a whole record. `admit` is the only place where authority, deadline and budget are looked
+at, before an enrollment and nowhere else, with the facts that the performer read for it.
+
+The order of decisions is that of semantics.md section 2: what is in flight comes first, "all
+done" wins over any bound, bounds stop new enrollments only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from git_batch.core import agenda as agendas
+from git_batch.core import effects as fx
+from git_batch.core import events as ev
+from git_batch.core.evolve import evolve
+from git_batch.core.graph import Graph
+from git_batch.core.model import (
+    NEEDS_AUTHORIZATION,
+    RESUMABLE,
+    REWORKABLE,
+    BatchState,
+    BatchStatus,
+    Budget,
+    InFlight,
+    Oid,
+    OnEmpty,
+    Outcome,
+    Phase,
+    Plan,
+    StopReason,
+    Task,
+    TaskId,
+    TaskRecord,
+    TaskStatus,
+)
+
+FIRST_PAUSE, LONGEST_PAUSE = 60, 1800
+"""Seconds to wait after the first "not now" and at most after a further one; doubled each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the performer reads once before an enrollment.
+
+    Attributes:
+        now: the clock; a clock behind the record's newest event counts as that event's time.
+        runner: `<host>/<nonce of this run>`.
+    """
+
+    now: datetime
+    runner: str
+
+
+class Machine:
+    """The rules of one plan; pure, and shared by every state of the batch."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.graph = Graph(plan)
+
+    def task(self, task: TaskId) -> Task:
+        """Give the plan's entry for a task."""
+        return self.plan.tasks[self.graph.index[task]]
+
+    def evolve(self, state: BatchState | None, event: ev.Event, oid: Oid) -> BatchState:
+        """Fold one event into a state (see `evolve.evolve`)."""
+        return evolve(self.graph, state, event, oid)
+
+    def replay(self, events: Iterable[tuple[ev.Event, Oid]]) -> BatchState | None:
+        """Fold a whole record."""
+        state: BatchState | None = None
+        for event, oid in events:
+            state = self.evolve(state, event, oid)
+        return state
+
+    def decide(self, state: BatchState) -> fx.Effect:
+        """Give the one next effect of a running batch; `Finish` for any other."""
+        if state.status is not BatchStatus.RUNNING:
+            return fx.Finish()
+        if state.in_flight is not None:
+            return self._drive(state, state.in_flight)
+        accepted = agendas.first(state.agenda.accepted)
+        index = agendas.first(state.agenda.ready)
+        if accepted is None and index is None:
+            return self._nothing_left(state)
+        stop = self._bound(state)
+        if stop is not None:
+            return stop
+        if accepted is not None:
+            task = self.plan.tasks[accepted].id
+            return fx.StartAttempt(task, next_attempt(state.tasks.get(task)))
+        assert index is not None
+        task = self.plan.tasks[index].id
+        return fx.Enroll(task, next_attempt(state.tasks.get(task)))
+
+    def _drive(self, state: BatchState, flight: InFlight) -> fx.Effect:
+        task = self.task(flight.task)
+        if flight.phase is Phase.SETTLED:
+            return fx.Commit(flight)
+        if flight.phase is Phase.READY:
+            return self._again(state, flight)
+        if flight.phase is Phase.FAILED:
+            return self._failed(state, flight, task)
+        if state.stale:
+            return fx.KeepWork(flight, fx.Interrupt("the run ended before the attempt did"))
+        if flight.phase is Phase.RUNNING:
+            return fx.RunTask(flight)
+        if flight.phase is Phase.RAN and task.checks:
+            return fx.RunChecks(flight)
+        if flight.tree is not None and flight.changed_total == 0:
+            return fx.AcceptUnchanged(flight)
+        if task.review != "none" and not (flight.apply_only or flight.reviewed):
+            return fx.Review(flight)
+        return fx.Settle(flight)
+
+    def _again(self, state: BatchState, flight: InFlight) -> fx.StartAttempt | fx.Close:
+        """Try the task in flight again, after a pause if it said "not now"."""
+        start = fx.StartAttempt(flight.task, flight.attempt)
+        if not flight.not_now or state.stale or state.stop is StopReason.NOT_NOW:
+            return start  # also when a person took it up again: they don't want to wait first
+        if state.stop_requested:
+            return _stop_requested()
+        budget = state.authorization.budget if state.authorization else Budget()
+        left = budget.max_wait - sum(map(_pause, range(1, flight.not_now)))
+        if left > 0:
+            return replace(start, pause=min(_pause(flight.not_now), left))
+        waited = f" after {budget.max_wait:g} seconds of waiting" if budget.max_wait else ""
+        return fx.Close(
+            BatchStatus.BUDGET_STOPPED,
+            StopReason.NOT_NOW,
+            f"'{flight.task}' says 'not now'{waited}",
+            "git batch resume",
+        )
+
+    def _failed(self, state: BatchState, flight: InFlight, task: Task) -> fx.Effect:
+        failure = flight.failure
+        assert failure is not None
+        if failure.outcome in (Outcome.INTERRUPTED, Outcome.STOPPED):
+            return fx.KeepWork(flight, fx.Interrupt(failure.reason))
+        limit = self._limit_reached(state)
+        left = flight.used + 1 < task.attempts
+        if failure.outcome in REWORKABLE and left and not limit and not flight.apply_only:
+            return fx.KeepWork(flight, fx.Rework())
+        if limit and failure.outcome is Outcome.CHECK_FAILED:
+            said = f"{failure.reason} (the limit on failing checks is reached)"
+            failure = replace(failure, reason=said)
+        return fx.KeepWork(flight, fx.Park(failure, next_action(failure.outcome, flight.task)))
+
+    def _limit_reached(self, state: BatchState) -> bool:
+        a = state.authorization
+        return a is not None and state.consecutive_failures >= a.budget.qa_failure_limit
+
+    def _nothing_left(self, state: BatchState) -> fx.Close:
+        a = state.agenda
+        everything = (1 << a.size) - 1
+        if a.done | a.dropped == everything:
+            said = f"all {a.size} tasks are done" if a.size != 1 else "the task is done"
+            return fx.Close(BatchStatus.COMPLETED, StopReason.COMPLETED, said, "git batch report")
+        if a.parked or (a.dropped and a.skipped):
+            return self._needs_human(state, StopReason.NEEDS_HUMAN)
+        return fx.Close(
+            BatchStatus.NEEDS_HUMAN,
+            StopReason.REVIEW_PENDING,
+            f"{_list(self._ids(a.review))} waits for a review",
+            f"git batch show {self._ids(a.review)[0]} --diff",
+        )
+
+    def _needs_human(self, state: BatchState, stop: StopReason) -> fx.Close:
+        a = state.agenda
+        parked = self._ids(a.parked)
+        if not parked:
+            dropped = self._ids(a.dropped)
+            reason = f"what is left needs {_list(dropped)}, which was taken out"
+            action = f"git batch skip {dropped[0]} --dependents"
+        else:
+            reason = f"{_list(parked)} {'needs' if len(parked) == 1 else 'need'} a person"
+            action = f"git batch show {parked[0]} --output"
+        return fx.Close(BatchStatus.NEEDS_HUMAN, stop, reason, action)
+
+    def _bound(self, state: BatchState) -> fx.Close | None:
+        """Give the end that keeps further tasks from starting, if the state alone shows one."""
+        if state.stop_requested:
+            return _stop_requested()
+        if self._limit_reached(state):
+            many = state.consecutive_failures
+            return fx.Close(
+                BatchStatus.NEEDS_HUMAN,
+                StopReason.FAILURE_LIMIT,
+                f"{many} checks failed in a row; the environment looks broken",
+                "git batch report",
+            )
+        a = state.authorization
+        if a is not None and a.fail_fast and state.fresh_parks:
+            return self._needs_human(state, StopReason.FAIL_FAST)
+        return None
+
+    def _ids(self, mask: int) -> list[str]:
+        return [self.plan.tasks[i].id for i in agendas.members(mask)]
+
+    def admit(self, state: BatchState, effect: fx.Enroll, facts: Facts) -> ev.Enrolled | ev.Closed:
+        """Enroll the task, or say which bound forbids it (semantics.md sections 4 and 5)."""
+        now = max(facts.now, state.updated_at)
+        stop = admission_stop(state, now)
+        if stop is None:
+            return ev.Enrolled(now, effect.task, effect.attempt, state.head, facts.runner)
+        reason, said = stop
+        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, "git batch resume")
+
+
+def _stop_requested() -> fx.Close:
+    return fx.Close(
+        BatchStatus.BUDGET_STOPPED,
+        StopReason.STOP_REQUESTED,
+        "a person asked the run to stop",
+        "git batch resume",
+    )
+
+
+def _pause(n: int) -> float:
+    """Seconds to wait after the n-th "not now" in a row."""
+    return float(min(FIRST_PAUSE * 2 ** min(n - 1, 16), LONGEST_PAUSE))
+
+
+def admission_stop(state: BatchState, now: datetime) -> tuple[StopReason, str] | None:
+    """Name the bound that forbids a further enrollment at a time, None if there is none."""
+    a = state.authorization
+    if a is None:
+        return StopReason.EXPIRED, "nobody has confirmed this batch"
+    if a.expires_at is not None and now >= a.expires_at:
+        return StopReason.EXPIRED, f"the authorization expired at {a.expires_at.isoformat()}"
+    if a.deadline_at is not None and now >= a.deadline_at:
+        return StopReason.DEADLINE, f"the deadline {a.deadline_at.isoformat()} has passed"
+    limit = a.budget.max_tasks
+    if limit is not None and state.enrolled >= limit:
+        return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
+    return _usage_stop(state, a.budget.max_usd, a.budget.max_tokens)
+
+
+def _usage_stop(
+    state: BatchState, usd: float | None, tokens: int | None
+) -> tuple[StopReason, str] | None:
+    used = state.usage
+    if usd is not None and used.usd is not None and used.usd >= usd:
+        return StopReason.BUDGET, f"the budget of {usd:g} USD is used up ({used.usd:g})"
+    spent = (used.input_tokens or 0) + (used.output_tokens or 0)
+    if tokens is not None and spent >= tokens:
+        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up ({spent})"
+    return None
+
+
+def next_attempt(record: TaskRecord | None) -> int:
+    """Number the next attempt of a task: they count up over its whole life."""
+    return record.history[-1].n + 1 if record and record.history else 1
+
+
+def next_action(outcome: Outcome, task: TaskId) -> str:
+    """Say which command helps a person with a parked task."""
+    if outcome is Outcome.BLOCKED:
+        return f"git batch retry {task} -m 'ANSWER'"
+    if outcome in (Outcome.SCOPE_REFUSED, Outcome.PROTECTED_CHANGED, Outcome.EMPTY):
+        return f"git batch show {task} --diff"
+    return f"git batch show {task} --output"
+
+
+def found(state: BatchState) -> BatchState:
+    """Mark a state that was read from the record: whoever worked on it is gone."""
+    return replace(state, stale=state.in_flight is not None)
+
+
+def needs_authorization(state: BatchState) -> bool:
+    """Tell whether only a fresh confirmation lets a stopped batch go on."""
+    return state.authorization is None or state.stop in NEEDS_AUTHORIZATION
+
+
+def reopen(state: BatchState) -> BatchState:
+    """Take up a stopped batch again; nothing is recorded before something happens."""
+    if state.status not in RESUMABLE:
+        return state
+    return replace(state, status=BatchStatus.RUNNING)
+
+
+def accepts_empty(task: Task) -> bool:
+    """Tell whether the plan lets the task change nothing."""
+    return task.on_empty is OnEmpty.ACCEPT
+
+
+def counts(state: BatchState) -> dict[TaskStatus, int]:
+    """Count the tasks per state; the sum is always the number of tasks."""
+    a = state.agenda
+    flight = state.in_flight
+    settled = flight is not None and flight.phase is Phase.SETTLED
+    result = {
+        TaskStatus.PENDING: 0,
+        TaskStatus.ENROLLED: int(flight is not None and not settled),
+        TaskStatus.SETTLED: int(settled),
+        TaskStatus.COMMITTED: (a.done & ~a.unchanged).bit_count(),
+        TaskStatus.UNCHANGED: a.unchanged.bit_count(),
+        TaskStatus.IN_REVIEW: a.review.bit_count(),
+        TaskStatus.NEEDS_HUMAN: a.parked.bit_count(),
+        TaskStatus.SKIPPED_BLOCKED: a.skipped.bit_count(),
+        TaskStatus.DROPPED: a.dropped.bit_count(),
+    }
+    result[TaskStatus.PENDING] = a.size - sum(result.values())
+    return result
+
+
+def _list(ids: list[str], most: int = 3) -> str:
+    shown = ", ".join(f"'{i}'" for i in ids[:most])
+    return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"

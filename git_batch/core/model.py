@@ -1,0 +1,471 @@
+"""The nouns: plan, task, authorization, attempt, state.
+
+Everything here is a frozen value. A `Plan` is what a person confirmed; a `BatchState` is what has
+happened since, as far as `decide` needs it. Times are aware datetimes that came in as fields of
+events; durations are seconds. Paths are bytes, since git's are.
+
+`BatchState.tasks` holds only tasks that something has happened to and that are not in flight: it
+mirrors the notes of the record one to one (storage.md). What is *derived* (who is skipped because
+of whom) is never stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType, TypeVar
+
+BatchId = NewType("BatchId", str)
+TaskId = NewType("TaskId", str)
+Oid = NewType("Oid", str)
+
+N = TypeVar("N", int, float)
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,47}\Z")
+TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+BATCH_ID = re.compile(r"([a-z0-9][a-z0-9-]{0,47})-([a-z0-9]{6})\Z")
+RESERVED_SLUGS = frozenset({"remotes", "claims"})
+
+Command = str | tuple[str, ...]
+"""A string is given to `/bin/sh -c` unedited; a tuple is an argument vector."""
+
+
+class TaskStatus(StrEnum):
+    """States of a task (semantics.md section 1)."""
+
+    PENDING = "pending"
+    ENROLLED = "enrolled"
+    SETTLED = "settled"
+    COMMITTED = "committed"
+    UNCHANGED = "unchanged"
+    IN_REVIEW = "in_review"
+    NEEDS_HUMAN = "needs_human"
+    SKIPPED_BLOCKED = "skipped_blocked"
+    DROPPED = "dropped"
+
+
+class BatchStatus(StrEnum):
+    """States of a batch (semantics.md section 1); `prepared` and `rejected` are never written."""
+
+    PREPARED = "prepared"
+    RUNNING = "running"
+    NEEDS_HUMAN = "needs_human"
+    BUDGET_STOPPED = "budget_stopped"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    ABANDONED = "abandoned"
+
+
+RESUMABLE = frozenset({BatchStatus.RUNNING, BatchStatus.NEEDS_HUMAN, BatchStatus.BUDGET_STOPPED})
+
+
+class Phase(StrEnum):
+    """Where the one task in flight stands."""
+
+    READY = "ready"  # between two attempts, the working tree is as the branch tip
+    RUNNING = "running"
+    RAN = "ran"
+    CHECKED = "checked"
+    FAILED = "failed"  # an outcome is known, the work is not kept yet
+    SETTLED = "settled"
+
+
+class Outcome(StrEnum):
+    """How a task ended: the closed list of product.md."""
+
+    COMMITTED = "committed"
+    UNCHANGED = "unchanged"
+    EMPTY = "empty"
+    CHECK_FAILED = "check_failed"
+    CHECK_CHANGED_TREE = "check_changed_tree"
+    RUN_FAILED = "run_failed"
+    KILLED = "killed"
+    TIMED_OUT = "timed_out"
+    STALLED = "stalled"
+    SCOPE_REFUSED = "scope_refused"
+    PROTECTED_CHANGED = "protected_changed"
+    HOOK_REFUSED = "hook_refused"
+    COMMIT_FAILED = "commit_failed"
+    REVIEW_PENDING = "review_pending"
+    REVIEW_REWORK = "review_rework"
+    REVIEW_REJECTED = "review_rejected"
+    REVIEW_CHANGED_TREE = "review_changed_tree"
+    BLOCKED = "blocked"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    HISTORY_CHANGED = "history_changed"
+    TAMPERED = "tampered"
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+    UNDONE = "undone"
+    NOT_RUN_BUDGET = "not_run_budget"
+    NOT_RUN_DEADLINE = "not_run_deadline"
+    NOT_RUN_EXPIRED = "not_run_expired"
+    NOT_RUN_FAILURE_LIMIT = "not_run_failure_limit"
+    NOT_RUN_STOPPED = "not_run_stopped"
+
+
+REWORKABLE = frozenset(
+    {
+        Outcome.CHECK_FAILED,
+        Outcome.SCOPE_REFUSED,
+        Outcome.PROTECTED_CHANGED,
+        Outcome.HOOK_REFUSED,
+    }
+)
+"""Outcomes that the same task may mend when it is told about them (semantics.md section 5)."""
+
+FREE = frozenset({Outcome.INTERRUPTED, Outcome.STOPPED})
+"""Outcomes of an attempt that do not use one up."""
+
+
+class StopReason(StrEnum):
+    """Why a batch is not running any more; stored with the transition."""
+
+    COMPLETED = "completed"
+    NEEDS_HUMAN = "needs_human"
+    REVIEW_PENDING = "review_pending"
+    FAIL_FAST = "fail_fast"
+    BUDGET = "budget"
+    DEADLINE = "deadline"
+    EXPIRED = "expired"
+    FAILURE_LIMIT = "failure_limit"
+    STOP_REQUESTED = "stop_requested"
+    NOT_NOW = "not_now"
+    COMMIT_FAILED = "commit_failed"
+    TAMPERED = "tampered"
+    FOREIGN_COMMITS = "foreign_commits"
+    LINEAGE_BROKEN = "lineage_broken"
+    ABANDONED = "abandoned"
+
+
+NEEDS_AUTHORIZATION = frozenset(
+    {
+        StopReason.BUDGET,
+        StopReason.DEADLINE,
+        StopReason.EXPIRED,
+        StopReason.FAILURE_LIMIT,
+        StopReason.FAIL_FAST,
+        StopReason.LINEAGE_BROKEN,
+        StopReason.TAMPERED,
+    }
+)
+"""Stops that only a newer authorization ends (semantics.md section 4)."""
+
+
+class OnEmpty(StrEnum):
+    """What a task that changed nothing means."""
+
+    PARK = "park"
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One change, resolved: matrix expanded, defaults and agent filled in.
+
+    Attributes:
+        stdin: "prompt" feeds the rendered prompt to the command, "null" feeds nothing.
+        intent: sha256 (hex) of the intent file whose bytes are in `Plan.intents`.
+        timeout: seconds per command.
+        idle_timeout: seconds without output, or None.
+        attempts: how often the task is tried in all.
+        variables: matrix values and the agent's own keys, for `{name}` at run time.
+    """
+
+    id: TaskId
+    title: str
+    scope: tuple[str, ...]
+    run: Command
+    blocked_by: tuple[TaskId, ...] = ()
+    checks: tuple[Command, ...] = ()
+    agent: str | None = None
+    model: str | None = None
+    stdin: str = "null"
+    prompt: str | None = None
+    intent: str | None = None
+    intent_name: str | None = None
+    protect: tuple[str, ...] = ()
+    review: Command = "none"
+    on_empty: OnEmpty = OnEmpty.PARK
+    timeout: float = 3600.0
+    idle_timeout: float | None = None
+    attempts: int = 2
+    message: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    not_now: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of a run; part of the authorization, not of the plan's digest.
+
+    Attributes:
+        deadline: seconds from the confirmation, or a point in time.
+        max_wait: seconds to wait in all for "not now".
+    """
+
+    max_tasks: int | None = None
+    deadline: float | datetime | None = None
+    qa_failure_limit: int = 6
+    max_wait: float = 0.0
+    max_usd: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a person confirms: ordered tasks and the bounds proposed for them."""
+
+    slug: str
+    title: str
+    tasks: tuple[Task, ...]
+    fail_fast: bool = False
+    baseline: bool = False
+    budget: Budget = Budget()
+    notify: Command | None = None
+    intents: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did something, as git names people."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """One confirmation by a person (semantics.md section 4).
+
+    Attributes:
+        seq: 1, 2, …; freshness is the sequence, never the clock.
+        deadline_at: the budget's deadline, resolved when it was confirmed.
+        untracked: untracked paths that were accepted then; never part of a commit or attempt.
+    """
+
+    seq: int
+    actor: Actor
+    confirmed_at: datetime
+    plan_digest: str
+    branch: str
+    base: Oid
+    nonce: str
+    budget: Budget = Budget()
+    expires_at: datetime | None = None
+    deadline_at: datetime | None = None
+    fail_fast: bool = False
+    signed: bool = False
+    untracked: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogRef:
+    """A kept log: its full size in bytes and the sha256 of what is kept of it."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check's end; `status` is None when it did not exit by itself."""
+
+    command: str
+    outcome: str
+    status: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an agent says it used; None means that it did not say."""
+
+    usd: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def plus(self, other: Usage) -> Usage:
+        """Add two usages; unknown and known is the known part."""
+        return Usage(
+            _sum(self.usd, other.usd),
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+        )
+
+
+def _sum(a: N | None, b: N | None) -> N | None:
+    return b if a is None else a if b is None else a + b
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One ended try of a task."""
+
+    n: int
+    outcome: Outcome
+    started_at: datetime
+    ended_at: datetime
+    exit_status: int | None = None
+    reason: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    changed: tuple[bytes, ...] = ()
+    changed_total: int = 0
+    ref: str | None = None
+    log: LogRef | None = None
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """The one task that is enrolled or settled, as the record's tip repeats it.
+
+    Attributes:
+        attempt: number of the attempt that runs or comes next.
+        started_at: when it was enrolled; `attempt_at` when this attempt began, `since` the phase.
+        parent: the branch tip that the task's commit will have as its parent.
+        enrolled: the record's event that enrolled it; `settled` likewise.
+        tree: what the command left, then what passed the checks.
+        message: the commit's message without its last trailer, from `settled` on.
+        history: the attempts of this enrollment and of those before it.
+        feedback: what the next attempt is told.
+        work: kept work (a commit) that the attempt starts on.
+        apply_only: that work is the whole attempt; the command is not run.
+        usage: what this attempt used.
+        used: attempts of this enrollment that count against `Task.attempts`.
+        not_now: the last attempts in a row that said "not now", since the newest authorization.
+        reviewed: a command reviewer accepted this very change.
+        failure: the known outcome while its work is not kept yet.
+    """
+
+    task: TaskId
+    attempt: int
+    phase: Phase
+    started_at: datetime
+    attempt_at: datetime
+    since: datetime
+    parent: Oid
+    enrolled: Oid
+    settled: Oid | None = None
+    tree: Oid | None = None
+    message: bytes | None = None
+    history: tuple[Attempt, ...] = ()
+    feedback: str = ""
+    work: Oid | None = None
+    apply_only: bool = False
+    used: int = 0
+    not_now: int = 0
+    exit_status: int | None = None
+    checks: tuple[CheckResult, ...] = ()
+    changed: tuple[bytes, ...] = ()
+    changed_total: int = 0
+    log: LogRef | None = None
+    usage: Usage = Usage()
+    reviewed: bool = False
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A known bad end of an attempt, with what a person or the next attempt should know."""
+
+    outcome: Outcome
+    reason: str
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What the record holds of a task that is neither untouched nor in flight."""
+
+    status: TaskStatus
+    outcome: Outcome | None
+    reason: str = ""
+    next_action: str = ""
+    commit: Oid | None = None
+    tree: Oid | None = None
+    parent: Oid | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    history: tuple[Attempt, ...] = ()
+    feedback: str = ""
+    work: Oid | None = None
+    apply_only: bool = False
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """Where every task stands, as sets of indexes in plan order; an int is a bit set.
+
+    Immutable, cheap to copy (10,000 tasks are 1,250 bytes) and the next task is its lowest bit,
+    so a step never scans the plan. Derived from the plan and `BatchState.tasks`.
+
+    Attributes:
+        done: committed or unchanged; `unchanged` is that part of it.
+        parked: waiting for a person's decision.
+        review: waiting for a verdict.
+        accepted: the part of `review` whose verdict is in and good.
+        dropped: taken out by a person.
+        skipped: pending, and behind something parked or dropped.
+        ready: pending, with every dependency done.
+    """
+
+    size: int
+    done: int = 0
+    unchanged: int = 0
+    parked: int = 0
+    review: int = 0
+    accepted: int = 0
+    dropped: int = 0
+    skipped: int = 0
+    ready: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """A batch as of its newest event.
+
+    Attributes:
+        head: the branch tip that the record expects.
+        enrolled: enrollments made over the batch's life.
+        consecutive_failures: failed checks since the last settlement or authorization.
+        fresh_parks: parks since the last authorization or decision (`fail_fast`).
+        foreign: commits on the branch that a person blessed, oldest first.
+        stale: nobody works on the task in flight: a crash or an interruption left it.
+    """
+
+    batch_id: BatchId
+    slug: str
+    title: str
+    branch: str
+    base: Oid
+    plan_digest: str
+    head: Oid
+    created_at: datetime
+    updated_at: datetime
+    agenda: Agenda
+    status: BatchStatus = BatchStatus.RUNNING
+    stop: StopReason | None = None
+    reason: str = ""
+    next_action: str = ""
+    authorization: Authorization | None = None
+    enrolled: int = 0
+    consecutive_failures: int = 0
+    fresh_parks: int = 0
+    stop_requested: bool = False
+    usage: Usage = Usage()
+    in_flight: InFlight | None = None
+    tasks: Mapping[TaskId, TaskRecord] = field(default_factory=dict)
+    foreign: tuple[Oid, ...] = ()
+    stale: bool = False

@@ -1,0 +1,370 @@
+"""The record's codec: events and state to commit messages, header and notes, and back.
+
+Where they are stored is `repo.journal`'s business; this module only knows bytes (storage.md, The
+record). An event's message is a subject for people, a TOML body with its facts, and trailers that
+other tools can filter by. Every body also repeats the running totals and the task in flight, so
+the newest event alone says where a batch stands, whatever its length.
+
+Format 1. A reader refuses a higher one by name instead of guessing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+import tomli_w
+
+from git_batch.core import agenda as agendas
+from git_batch.core import events as ev
+from git_batch.core import trailers
+from git_batch.core.codec import CodecError, decode, encode
+from git_batch.core.graph import Graph
+from git_batch.core.machine import counts
+from git_batch.core.model import (
+    Authorization,
+    BatchId,
+    BatchState,
+    BatchStatus,
+    CheckResult,
+    InFlight,
+    LogRef,
+    Oid,
+    StopReason,
+    TaskId,
+    TaskRecord,
+    Usage,
+)
+from git_batch.errors import RecordError
+
+T = TypeVar("T")
+
+FORMAT = 1
+NAMED = 20
+"""How many ids that need a person an event lists; the total is always said."""
+
+_FAILED = "failed"
+_BY_KIND: dict[tuple[str, str], type[Any]] = {
+    (kind, _FAILED if event in (ev.AttemptFailed, ev.ChecksFailed) else ""): event
+    for event, kind in ev.KINDS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What every event repeats about the whole batch."""
+
+    head: Oid
+    status: BatchStatus
+    updated_at: datetime
+    counts: Mapping[str, int]
+    stop: StopReason | None = None
+    reason: str = ""
+    next_action: str = ""
+    enrolled: int = 0
+    consecutive_failures: int = 0
+    fresh_parks: int = 0
+    stop_requested: bool = False
+    usage: Usage = Usage()
+    needs: tuple[str, ...] = ()
+    needs_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What `batch.toml` in the record's tree holds: what rarely changes, and the last stop."""
+
+    format: int
+    batch_id: BatchId
+    slug: str
+    title: str
+    branch: str
+    base: Oid
+    created_at: datetime
+    plan_digest: str
+    status: BatchStatus
+    authorization: Authorization | None = None
+    stop: StopReason | None = None
+    reason: str = ""
+    next_action: str = ""
+    foreign: tuple[Oid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as the record holds it."""
+
+    step: int
+    event: ev.Event
+    totals: Totals
+    in_flight: InFlight | None = None
+    runner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A task's note: its id, then its record."""
+
+    task: TaskId
+    record: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The note on a task's commit; false on any commit but the one it certifies."""
+
+    batch: BatchId
+    task: TaskId
+    certifies: Oid
+    tree: Oid | None
+    attempts: int
+    checks: tuple[CheckResult, ...] = ()
+    log: LogRef | None = None
+    message: str = field(default="")
+
+
+def render(event: ev.Event, state: BatchState, graph: Graph, step: int, runner: str) -> bytes:
+    """Write an event's commit message; `state` is what it led to."""
+    parked = [graph.ids[i] for i in agendas.members(state.agenda.parked | state.agenda.review)]
+    listed = isinstance(event, ev.Parked | ev.Closed)
+    totals = Totals(
+        head=state.head,
+        status=state.status,
+        updated_at=state.updated_at,
+        counts={status.value: n for status, n in counts(state).items() if n},
+        stop=state.stop,
+        reason=state.reason,
+        next_action=state.next_action,
+        enrolled=state.enrolled,
+        consecutive_failures=state.consecutive_failures,
+        fresh_parks=state.fresh_parks,
+        stop_requested=state.stop_requested,
+        usage=state.usage,
+        needs=tuple(parked[:NAMED]) if listed else (),
+        needs_total=len(parked),
+    )
+    body = {"event": encode(event), "totals": encode(totals)}
+    if state.in_flight is not None:
+        body["in_flight"] = encode(state.in_flight)
+    first = " ".join(subject(event).split())  # a name from git's configuration may hold anything
+    text = f"{first}\n\n{tomli_w.dumps(body).strip()}\n"
+    return trailers.with_trailers(text.encode("utf-8"), _trailers(event, step, runner))
+
+
+def _trailers(event: ev.Event, step: int, runner: str) -> list[tuple[str, str]]:
+    pairs = [
+        ("Batch-Format", str(FORMAT)),
+        ("Batch-Event", ev.KINDS[type(event)]),
+        ("Batch-Step", str(step)),
+    ]
+    if isinstance(event, ev.AttemptFailed | ev.ChecksFailed):
+        pairs.append(("Batch-Result", _FAILED))
+    for key, name in (("Batch-Task", "task"), ("Batch-Attempt", "attempt")):
+        if (value := getattr(event, name, None)) is not None:
+            pairs.append((key, str(value)))
+    if isinstance(event, ev.Settled):
+        pairs += [("Batch-Parent", event.parent), ("Batch-Tree", event.tree)]
+    pairs.append(("Batch-Runner", runner))
+    return pairs
+
+
+def subject(event: ev.Event) -> str:
+    """Say an event in one line for people."""
+    match event:
+        case ev.Created():
+            return f"created {event.batch_id}"
+        case ev.Authorized():
+            a = event.authorization
+            return f"authorized by {a.actor.name} ({a.seq})"
+        case ev.StopRequested():
+            return f"stop requested by {event.actor.name}"
+        case ev.Decided():
+            named = ", ".join(event.tasks[:3]) + (", …" if len(event.tasks) > 3 else "")
+            return f"{named or 'batch'}: {event.decision} decided by {event.actor.name}"
+        case ev.Closed():
+            return f"closed: {event.status} ({event.stop})"
+        case ev.AttemptFailed() | ev.ChecksFailed():
+            return f"{event.task}: attempt {event.attempt} failed ({event.failure.outcome})"
+        case ev.Parked():
+            return f"{event.task}: parked ({event.failure.outcome})"
+        case ev.Reviewed():
+            return f"{event.task}: review says {event.verdict}"
+    return f"{event.task}: {_PHRASES[type(event)]}"
+
+
+_PHRASES: dict[type[Any], str] = {
+    ev.Enrolled: "enrolled",
+    ev.AttemptStarted: "next attempt started",
+    ev.Ran: "command done",
+    ev.ChecksPassed: "checks passed",
+    ev.Reworked: "work kept, tried again",
+    ev.Interrupted: "interrupted",
+    ev.ReviewRequested: "review requested",
+    ev.Settled: "settled",
+    ev.Committed: "committed",
+    ev.BecameUnchanged: "unchanged",
+}
+
+
+def is_event(message: bytes) -> bool:
+    """Tell our events from commits that a person's `git notes` put on the same ref."""
+    return b"\nBatch-Format: " in message
+
+
+def parse(message: bytes) -> Entry:
+    """Read an event's commit message.
+
+    Raises:
+        RecordError: it is not whole, or was written by a newer git-batch.
+    """
+    values = dict(trailers.block(message))
+    version = values.get("Batch-Format", "")
+    if re.fullmatch(r"[0-9]{1,9}", version):
+        _refuse_newer(int(version))
+    kind = _BY_KIND.get((values.get("Batch-Event", ""), values.get("Batch-Result", "")))
+    if version != str(FORMAT) or kind is None:
+        raise RecordError("an event of the record can't be read: its trailers are not whole")
+    body = message.split(b"\n\n", 1)[1].rsplit(b"\n\n", 1)[0]
+    table = _toml(body, "an event")
+    try:
+        return Entry(
+            step=int(values["Batch-Step"]),
+            event=decode(kind, table["event"]),
+            totals=decode(Totals, table["totals"]),
+            in_flight=decode(InFlight, table["in_flight"]) if "in_flight" in table else None,
+            runner=values.get("Batch-Runner", ""),
+        )
+    except (CodecError, KeyError, ValueError) as error:
+        raise RecordError(f"an event of the record can't be read: {error}") from None
+
+
+def _refuse_newer(version: int) -> None:
+    if version > FORMAT:
+        raise RecordError(
+            f"the record has format {version}, this git-batch reads up to {FORMAT}",
+            "install a newer git-batch-runner",
+        )
+
+
+def header(state: BatchState) -> bytes:
+    """Write the header, which is also the base commit's note."""
+    made = Header(
+        format=FORMAT,
+        batch_id=state.batch_id,
+        slug=state.slug,
+        title=state.title,
+        branch=state.branch,
+        base=state.base,
+        created_at=state.created_at,
+        plan_digest=state.plan_digest,
+        status=state.status,
+        authorization=state.authorization,
+        stop=state.stop,
+        reason=state.reason,
+        next_action=state.next_action,
+        foreign=state.foreign,
+    )
+    return tomli_w.dumps(encode(made)).encode("utf-8")
+
+
+def note(task: TaskId, record: TaskRecord) -> bytes:
+    """Write a task's note."""
+    return tomli_w.dumps(encode(Note(task, record))).encode("utf-8")
+
+
+def receipt(state: BatchState, task: TaskId) -> bytes:
+    """Write the receipt for a task's commit."""
+    record = state.tasks[task]
+    last = record.history[-1]
+    assert record.commit is not None
+    made = Receipt(
+        batch=state.batch_id,
+        task=task,
+        certifies=record.commit,
+        tree=record.tree,
+        attempts=len(record.history),
+        checks=last.checks,
+        log=last.log,
+    )
+    return tomli_w.dumps(encode(made)).encode("utf-8")
+
+
+def parse_header(blob: bytes) -> Header:
+    """Read a header; RecordError says what is wrong with it."""
+    version = _toml(blob, "the header").get("format")
+    if isinstance(version, int):
+        _refuse_newer(version)
+    return _read(Header, blob, "the header")
+
+
+def parse_note(blob: bytes) -> Note:
+    """Read a task's note; RecordError says what is wrong with it."""
+    return _read(Note, blob, "a task's note")
+
+
+def parse_receipt(blob: bytes) -> Receipt:
+    """Read a receipt; RecordError says what is wrong with it."""
+    return _read(Receipt, blob, "a receipt")
+
+
+def _read(kind: type[T], blob: bytes, what: str) -> T:
+    try:
+        return decode(kind, _toml(blob, what))
+    except CodecError as error:
+        raise RecordError(f"{what} of the record can't be read: {error}") from None
+
+
+def _toml(blob: bytes, what: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(blob.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise RecordError(f"{what} of the record is not TOML: {error}") from None
+
+
+def restore(
+    entry: Entry, head: Header, tasks: Mapping[TaskId, TaskRecord], graph: Graph
+) -> BatchState:
+    """Build the state of the newest event; a test proves that it equals the replay of all.
+
+    Raises:
+        RecordError: the parts contradict each other.
+    """
+    unknown = [t for t in tasks if t not in graph.index]
+    flight = entry.in_flight
+    if flight is not None and flight.task not in graph.index:
+        unknown.append(flight.task)
+    if unknown:
+        raise RecordError(f"the record names '{unknown[0]}', which its plan does not have")
+    totals = entry.totals
+    state = BatchState(
+        batch_id=head.batch_id,
+        slug=head.slug,
+        title=head.title,
+        branch=head.branch,
+        base=head.base,
+        plan_digest=head.plan_digest,
+        head=totals.head,
+        created_at=head.created_at,
+        updated_at=totals.updated_at,
+        agenda=agendas.build(graph, tasks, flight.task if flight else None),
+        status=totals.status,
+        stop=totals.stop,
+        reason=totals.reason,
+        next_action=totals.next_action,
+        authorization=head.authorization,
+        enrolled=totals.enrolled,
+        consecutive_failures=totals.consecutive_failures,
+        fresh_parks=totals.fresh_parks,
+        stop_requested=totals.stop_requested,
+        usage=totals.usage,
+        in_flight=flight,
+        tasks=dict(tasks),
+        foreign=head.foreign,
+    )
+    if {s.value: n for s, n in counts(state).items() if n} != dict(totals.counts):
+        raise RecordError("the record's notes and its newest event count the tasks differently")
+    return replace(state, stale=False)

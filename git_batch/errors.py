@@ -1,0 +1,82 @@
+"""Errors by who must act, and the exit statuses of product.md.
+
+A failed *task* is an outcome and never an exception. What is raised is for the caller
+(`UsageError`), the plan's author (`PlanError`), whoever looks after the working tree or the
+repository (`PreconditionError`), a reader of a broken lineage (`DriftError`), or it says that git
+or the record can't be trusted (`GitError`, `RecordError`). Everything else is a bug.
+
+Messages follow git: lower case, no full stop, names in single quotes; `hints` are printed after
+it, one `hint:` line each, and never contain a command that destroys work.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit statuses of `git batch` (product.md, Commands)."""
+
+    OK = 0
+    STOPPED = 1
+    USAGE = 2
+    REFUSED = 3
+    FAILED = 4
+    BUG = 70
+    HANGUP = 129
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class BatchError(Exception):
+    """What a person has to know and act on; never shown as a traceback.
+
+    Args:
+        message: what failed first, then why, in git's style.
+        hints: what to do about it, one sentence or command each.
+    """
+
+    exit_code = ExitCode.REFUSED
+
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hints = hints
+
+
+class UsageError(BatchError):
+    """The command line asks for something that does not exist or fit."""
+
+    exit_code = ExitCode.USAGE
+
+
+class PlanError(BatchError):
+    """The plan file can't be used as it is."""
+
+    exit_code = ExitCode.USAGE
+
+
+class PreconditionError(BatchError):
+    """The repository, the working tree or the batch is not in a state that allows this."""
+
+
+class LockedError(PreconditionError):
+    """Another process holds a lock that this needs."""
+
+
+class StaleError(PreconditionError):
+    """A ref moved between reading and writing it; whoever asked must read again and decide."""
+
+
+class DriftError(BatchError):
+    """The batch branch is not what the record says."""
+
+    exit_code = ExitCode.FAILED
+
+
+class RecordError(BatchError):
+    """The record of a batch is missing, unreadable or contradicts itself."""
+
+
+class GitError(BatchError):
+    """git or libgit2 failed at something that should have worked."""

@@ -1,0 +1,1 @@
+"""Running a batch: the loop, what performs its effects, and the watch over child processes."""

@@ -1,0 +1,87 @@
+"""The wish to stop, as the system tells it: Ctrl-C, a closed terminal, `kill`.
+
+All three mean the same: end what runs, keep its work, stop in a state that can be resumed. So they
+are counted, not told apart, but for the exit status. Nothing is raised: a decision in the middle of
+a durable step would be the wrong one; who waits is woken, who doesn't looks when it is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_SAME_SIGNAL = 0.05  # s; a closed terminal or a wrapper often sends the same wish twice
+
+
+class Interrupt:
+    """A wish to stop, told by a signal; wakes whoever waits for a command.
+
+    Attributes:
+        signum: the first signal, None as long as there was none.
+        count: how many there were; two within 0.05 s are one.
+    """
+
+    __slots__ = ("_last", "_reader", "count", "signum")
+
+    def __init__(self) -> None:
+        self._reader = -1
+        self.reset()
+
+    @contextlib.contextmanager
+    def install(self) -> Iterator[Interrupt]:
+        """Take SIGINT, SIGTERM and SIGHUP until the block ends, but for those that are ignored.
+
+        What is ignored stays so: `nohup` and a shell's background jobs rely on it.
+        """
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(writer, False)
+        # A handler alone could come between the last look at `count` and poll(2), which would then
+        # sleep on. The byte that the interpreter writes at once can't be missed.
+        woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        handlers = {n: old for n, old in handlers.items() if old not in (signal.SIG_IGN, None)}
+        try:
+            for number in handlers:
+                signal.signal(number, self._note)
+            yield self
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(woken)
+            os.close(self._reader)
+            os.close(writer)
+            self._reader = -1
+
+    def reset(self) -> None:
+        """Forget what came, so that one more command can run: the notice of the interruption."""
+        self.signum: int | None = None
+        self.count = 0
+        self._last = -math.inf
+
+    def fileno(self) -> int:
+        """Return what gets readable when a signal comes, -1 unless installed."""
+        return self._reader
+
+    def drain(self) -> None:
+        """Make it unreadable again; `count` stays."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reader, 4096)
+
+    def _note(self, signum: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > _SAME_SIGNAL:
+            self.count += 1
+        self._last = now
+        if self.signum is None:
+            self.signum = signum

@@ -1,0 +1,65 @@
+"""What survives a power cut, and how cheaply that can be had on this file system.
+
+Neither git nor libgit2 syncs anything by default. libgit2 can sync every object and every ref on
+its own, which is some fifteen waits for the disk per task. One `syncfs(2)` does the same for all
+that was written before it: objects of ours, of git and of the task, and refs that were moved. So a
+*barrier* stands before each move of a ref (the objects it names are on disk) and after the last one
+before something that can't be taken back (the move itself is).
+
+Between a move and the barrier after it a power cut may undo the move, which is a crash like any
+other. What must not happen is a ref file that is renamed in before its content is on disk, and
+comes back empty. Where renames over a file wait for its content (ext4 unless it is mounted
+`noauto_da_alloc`, btrfs, and tmpfs, which does not outlive a power cut anyway), nothing more is
+needed; elsewhere refs are written through a handle that syncs each of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterable
+
+from git_batch.errors import GitError
+
+_ORDERED = frozenset({"ext4", "ext3", "btrfs", "tmpfs"})
+
+
+def barrier(directory: str) -> None:
+    """Put everything written so far to a directory's file system on disk.
+
+    Raises:
+        GitError: the system reports that it could not.
+    """
+    if not sys.platform.startswith("linux"):
+        os.sync()
+        return
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _LIBC.syncfs(fd) != 0:
+            raise GitError(f"could not write to disk: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(fd)
+
+
+def renames_wait_for_content(directory: str) -> bool:
+    """Tell whether a file renamed over another is on disk before its new name is."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            return ordered(file, os.stat(directory).st_dev)
+    except OSError:
+        return False
+
+
+def ordered(mounts: Iterable[str], device: int) -> bool:
+    """Look a device up in the lines of a `mountinfo` (proc(5)); unknown ones are not ordered."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts:
+        words, _, rest = line.partition(" - ")
+        if words.split(" ")[2:3] == [number]:
+            kind, _, options = rest.strip().partition(" ")
+            return kind in _ORDERED and "noauto_da_alloc" not in options
+    return False
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)

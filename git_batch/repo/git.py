@@ -1,0 +1,235 @@
+"""The one runner of the git executable, and the environment that tasks are given.
+
+Rules of the room:
+
+* git is asked for what it alone does right (working tree to tree and back, filters, sparse and
+  split indexes, refs deletion); objects are read through libgit2.
+* Every call is bound to one repository by `GIT_DIR` and `GIT_WORK_TREE`, never to what the caller's
+  environment says. All names of `git rev-parse --local-env-vars` are dropped, so it makes no
+  difference whether we were started by a person, a hook, an alias or a rebase. What a person gave
+  by `git -c name=value` is dropped with them: a resumed run would not have it.
+* Configuration that runs code without need (hooks, pagers, external diffs, background gc) is off.
+  Filters stay on, they decide what a blob is; that is why the configuration is fenced by digest.
+  `core.fsmonitor` is off as well, except where an index is written that becomes the person's:
+  a write without it would strip the extension that makes their `git status` fast.
+* Names are literal (`GIT_LITERAL_PATHSPECS`), output is C locale, lists are NUL-separated bytes.
+* A child has its own session: Ctrl-C on the terminal can't kill git between two of our steps, and
+  nothing that git starts can ask for a password on the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from git_batch.errors import GitError
+
+LOCAL_VARIABLES = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_CONFIG",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_GRAFT_FILE",
+        "GIT_INDEX_FILE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_PREFIX",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_COMMON_DIR",
+    }
+)
+"""`git rev-parse --local-env-vars`; a test compares them with the git at hand."""
+
+_FOREIGN = LOCAL_VARIABLES | {
+    "GIT_ATTR_SOURCE",
+    "GIT_DIFF_OPTS",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_INDEX_VERSION",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REFLOG_ACTION",
+}
+_FOREIGN_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+
+QUARANTINE = frozenset(
+    {"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"}
+)
+"""What a receiving hook must keep to see the objects that are being pushed."""
+
+_HARDENED = (
+    "core.hooksPath=/dev/null",
+    "diff.external=",
+    "core.pager=cat",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+    "advice.addIgnoredFile=false",
+    "advice.updateSparsePath=false",
+    "advice.detachedHead=false",
+)
+
+_QUIET = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "LC_ALL": "C",
+}
+
+_UNATTENDED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_MERGE_AUTOEDIT": "no",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS": "",
+    "SSH_ASKPASS_REQUIRE": "never",
+}
+
+
+def without_git(environ: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
+    """Drop what binds git to another repository, index or configuration; `keep` excepted."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in keep or (name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIXES))
+    }
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Make the environment of a task's command from the caller's.
+
+    Identity variables stay. No editor, pager, askpass program or terminal prompt can hang it, and
+    a git that it calls finds the repository by the directory it runs in.
+    """
+    cleaned = without_git(environ)
+    # `git batch` sets it for us; a task may bring a git of another version.
+    cleaned.pop("GIT_EXEC_PATH", None)
+    cleaned.update(_UNATTENDED)
+    return cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a git process left: exit status (negative: the signal that killed it) and output."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Git:
+    """The git executable, bound to one repository.
+
+    Args:
+        git_dir: absolute; None lets git discover it from `directory`.
+        directory: where commands run: the top of the working tree, or a bare repository.
+        keep: names of variables to let through although they are dropped otherwise.
+    """
+
+    def __init__(
+        self, git_dir: str | None, directory: str, *, keep: Collection[str] = (), bare: bool = False
+    ) -> None:
+        executable = shutil.which("git")
+        if executable is None:
+            raise GitError("'git' not found", "install git, or put it on PATH")
+        self._directory = directory
+        self._environment = without_git(os.environ, keep) | _QUIET
+        if git_dir is not None:
+            self._environment["GIT_DIR"] = git_dir
+            if not bare:
+                self._environment["GIT_WORK_TREE"] = directory
+        self._command = [executable, *(word for item in _HARDENED for word in ("-c", item))]
+
+    def run(
+        self,
+        args: Sequence[str | bytes],
+        *,
+        input: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        ok: Collection[int] = (0,),
+        fsmonitor: bool = False,
+    ) -> bytes:
+        """Run git and return its standard output.
+
+        Args:
+            args: options for git itself (`-c`) may come before the command.
+            input: standard input; None is the null device.
+            env: variables to set on top.
+            check: False accepts any exit status.
+            ok: exit statuses that are no failure.
+            fsmonitor: leave `core.fsmonitor` as the person has it.
+
+        Raises:
+            GitError: another exit status, or a signal; with what git said.
+        """
+        result = self.call(args, input=input, env=env, fsmonitor=fsmonitor)
+        if check and result.status not in ok:
+            raise failure(args, result)
+        return result.stdout
+
+    def call(
+        self,
+        args: Sequence[str | bytes],
+        *,
+        input: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        fsmonitor: bool = False,
+    ) -> Result:
+        """Run git and return exit status, output and messages, whatever they are."""
+        off = () if fsmonitor else ("-c", "core.fsmonitor=false")
+        try:
+            with subprocess.Popen(
+                [*self._command, *off, *args],
+                stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment if env is None else {**self._environment, **env},
+                cwd=self._directory,
+                start_new_session=True,
+            ) as child:
+                stdout, stderr = child.communicate(input)
+        except OSError as error:
+            raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
+        return Result(child.returncode, stdout, stderr)
+
+
+def failure(args: Sequence[str | bytes], result: Result) -> GitError:
+    """Make the error that says which command failed and what git said about it."""
+    said = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
+    wrong = [line for line in said if line.startswith(("fatal: ", "error: "))] or said
+    how = (
+        f"killed by signal {-result.status}"
+        if result.status < 0
+        else "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in wrong[:5])
+        or f"exit status {result.status}"
+    )
+    return GitError(f"'git {_short(args)}' failed: {how}")
+
+
+def _short(args: Iterable[str | bytes]) -> str:
+    """Name a command: without git's own `-c` options, at most four words."""
+    words = [os.fsdecode(arg) for arg in args]
+    while len(words) > 2 and words[0] == "-c":
+        del words[:2]
+    return " ".join(words[:4]) + (" …" if len(words) > 4 else "")

@@ -1,0 +1,289 @@
+"""The person's index: changed by compare-and-swap only, whole or for exactly the named paths.
+
+git replaces an index by renaming `index.lock` over it and never writes into it. So a hard link is
+a copy that costs nothing, keeps its mtime (on which git's detection of racy edits rests), and
+stays what it was; and "is the person's index still the one that I started from" is answered by
+comparing inodes, by bytes only if those differ. Where a file system has no hard links, real copies
+with the same mtime do.
+
+A swap takes git's own lock, `index.lock`, by *linking* the new content to that name: from then on
+a crash leaves a lock whose content is ours, which `recover` proves and removes. Then the person's
+index is compared with the base, and the lock is renamed in. Nothing here runs `git reset` (with an
+empty list it resets everything) or refreshes the whole index, and git writes our copies with the
+person's `core.fsmonitor`, so that their FSMN and UNTR extensions survive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Iterable, Sequence
+
+from git_batch.core.model import Oid
+from git_batch.errors import GitError, LockedError
+from git_batch.repo.repository import Repository
+from git_batch.repo.trees import EMPTY_BLOB, Change
+
+LOCK_WAIT = 10.0
+"""Seconds to wait for an index lock that somebody else holds."""
+
+_SWAPS = 5
+_AS_ARGUMENTS = 200
+_Leaf = tuple[int, Oid]
+
+
+def link(source: str, target: str) -> bool:
+    """Make `target` the same file as `source`, or a copy with its mtime; False if there is none.
+
+    Raises:
+        FileExistsError: there is a `target`.
+    """
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if isinstance(error, FileExistsError):
+            raise
+        return _copy(source, target)
+    return True
+
+
+def _copy(source: str, target: str) -> bool:
+    try:
+        with open(source, "rb") as old:
+            content, was = old.read(), os.fstat(old.fileno())
+    except FileNotFoundError:
+        return False
+    with open(target, "xb", buffering=0) as new:
+        try:
+            new.write(content)
+        except OSError:
+            discard(target)
+            raise
+    os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
+    return True
+
+
+def same(a: str, b: str) -> bool:
+    """Say whether two index files are equal; two absent ones are."""
+    here, there = _stat(a), _stat(b)
+    if here is None or there is None:
+        return here is there
+    if os.path.samestat(here, there):
+        return True
+    if here.st_size != there.st_size:
+        return False
+    with open(a, "rb") as one, open(b, "rb") as two:
+        return one.read() == two.read()
+
+
+def discard(*paths: str) -> None:
+    """Remove scratch files that may not be there."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def index_info(changes: Iterable[Change]) -> bytes:
+    """Write the new side of changes as input of `git update-index -z --index-info`.
+
+    Removals come first: a directory may take a file's place and the other way round.
+    """
+    gone: list[bytes] = []
+    there: list[bytes] = []
+    for change in changes:
+        if change.new_oid is None:
+            gone.append(b"0 %s\t%s\0" % (b"0" * 40, change.path))
+        else:
+            there.append(b"%o %s\t%s\0" % (change.new_mode, change.new_oid.encode(), change.path))
+    return b"".join(gone + there)
+
+
+class PersonIndex:
+    """The index that the person's own git commands use.
+
+    Its scratch files are single: one live runner per working tree (the run lock) is assumed.
+    """
+
+    def __init__(self, repo: Repository) -> None:
+        self._git = repo.git
+        self._path = repo.layout.index
+        self._lock = repo.layout.index + ".lock"
+        self._mine = os.path.join(repo.scratch, "paths.index")
+        self._base = os.path.join(repo.scratch, "paths.base")
+
+    def recover(self, *copies: str) -> bool:
+        """Remove an `index.lock` that a crash of ours left; True if there was one.
+
+        It is ours if its content is that of one of our copies, which nobody else has. To be
+        called under the run lock, before those copies are made anew.
+        """
+        for copy in (*copies, self._mine):
+            if os.path.lexists(copy) and os.path.lexists(self._lock) and same(self._lock, copy):
+                discard(self._lock)
+                return True
+        return False
+
+    def install(self, private: str, base: str) -> bool:
+        """Make `private` the person's index if that still equals `base`; else change nothing.
+
+        Args:
+            private: path of the new index; stays valid, as the same file.
+            base: path of what the new one was derived from; absent if there was no index.
+
+        Returns:
+            Whether the person's index is the new one now.
+
+        Raises:
+            LockedError: `index.lock` was held for longer than `LOCK_WAIT`.
+        """
+        if _same_file(private, self._path):
+            return True
+        self._take_lock(private)
+        if not same(self._path, base):
+            discard(self._lock)
+            return False
+        # Renaming one name of a file over another of the same file would leave both.
+        os.rename(self._lock, self._path)
+        return True
+
+    def set_paths(self, changes: Sequence[Change]) -> list[bytes]:
+        """Set the entries of exactly these paths from their old side to their new one.
+
+        Entries that are neither are the person's and stay, as do those that a changed path would
+        displace (a file where a directory has to be).
+
+        Returns:
+            The paths that were left as the person has them.
+
+        Raises:
+            LockedError: as of `install`.
+            GitError: the index kept changing, or git failed.
+        """
+        if not changes:
+            return []
+        for _ in range(_SWAPS):
+            discard(self._mine, self._base, self._mine + ".lock")
+            link(self._path, self._base)
+            link(self._base, self._mine)
+            todo, left = self._sort(changes)
+            if todo:
+                self._git.run(
+                    ["update-index", "-z", "--add", "--replace", "--index-info"],
+                    input=index_info(todo),
+                    env={"GIT_INDEX_FILE": self._mine},
+                    fsmonitor=True,
+                )
+            if not todo or self.install(self._mine, self._base):
+                discard(self._mine, self._base)
+                return left
+        raise GitError("the index kept changing while its entries were being set")
+
+    def _sort(self, changes: Sequence[Change]) -> tuple[list[Change], list[bytes]]:
+        """Tell changes to make from paths to leave; those that are made already are neither."""
+        paths = {change.path for change in changes}
+        # Only a new path can be in the way of an entry above it.
+        made = (parents(change.path) for change in changes if not change.old_mode)
+        entries = self._entries(paths.union(*made))
+        foreign = entries.keys() - paths
+        above = {parent for path in foreign for parent in parents(path)}
+        todo: list[Change] = []
+        left: list[bytes] = []
+        for change in changes:
+            current = entries.get(change.path, ())
+            new = _leaf(change.new_mode, change.new_oid)
+            blocked = change.new_mode and (
+                change.path in above or any(parent in foreign for parent in parents(change.path))
+            )
+            if current == new:
+                continue
+            expected = current == _leaf(change.old_mode, change.old_oid)
+            # `git add -N` of a new file looks like an empty one; there is nothing in it to lose.
+            promised = not change.old_mode and current == ((0o100644, EMPTY_BLOB),)
+            if (expected or promised) and not blocked:
+                todo.append(change)
+            else:
+                left.append(change.path)
+        return todo, left
+
+    def _entries(self, paths: set[bytes]) -> dict[bytes, tuple[_Leaf, ...]]:
+        """Read index entries by path, at least those at and below the paths."""
+        few: list[str | bytes] = ["--", *sorted(paths)] if len(paths) <= _AS_ARGUMENTS else []
+        output = self._git.run(
+            ["ls-files", "--stage", "-z", *few], env={"GIT_INDEX_FILE": self._base}
+        )
+        found: dict[bytes, tuple[_Leaf, ...]] = {}
+        for line in output.split(b"\0"):
+            if line:
+                facts, path = line.split(b"\t", 1)
+                mode, oid, stage = facts.split(b" ")
+                # A side of a conflict equals nothing that we would set or replace.
+                leaf = int(mode, 8) if stage == b"0" else -1, Oid(oid.decode())
+                found[path] = (*found.get(path, ()), leaf)
+        return found
+
+    def _take_lock(self, content: str) -> None:
+        limit = time.monotonic() + LOCK_WAIT
+        while True:
+            try:
+                link(content, self._lock)
+                return
+            except FileExistsError:
+                if time.monotonic() > limit:
+                    raise self._locked() from None
+                time.sleep(random.uniform(0.01, 0.1))
+
+    def _locked(self) -> LockedError:
+        state = _stat(self._lock)
+        age = f"{max(0.0, time.time() - state.st_mtime):.0f} seconds old" if state else "gone now"
+        holder = _holder(os.path.realpath(self._lock))
+        return LockedError(
+            f"could not lock the index within {LOCK_WAIT:.0f} seconds: "
+            f"'{self._lock}' exists, {age}",
+            f"process {holder} has it open"
+            if holder
+            else "no process has it open: an editor of a git command, or a git that crashed",
+        )
+
+
+def parents(path: bytes) -> Iterable[bytes]:
+    """Name the directories that a path lies in, innermost first."""
+    at = path.rfind(b"/")
+    while at > 0:
+        yield path[:at]
+        at = path.rfind(b"/", 0, at)
+
+
+def _leaf(mode: int, oid: Oid | None) -> tuple[_Leaf, ...]:
+    return ((mode, oid),) if oid is not None else ()
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _same_file(a: str, b: str) -> bool:
+    here, there = _stat(a), _stat(b)
+    return here is not None and there is not None and os.path.samestat(here, there)
+
+
+def _holder(path: str) -> int | None:
+    """Find a process that has a file open; None if /proc does not tell."""
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return None
+    for process in processes:
+        try:
+            files = os.listdir(f"/proc/{process}/fd")
+            if any(os.readlink(f"/proc/{process}/fd/{file}") == path for file in files):
+                return int(process)
+        except OSError:  # another user's, or gone meanwhile
+            continue
+    return None

@@ -1,0 +1,313 @@
+"""The record of one batch: a notes ref whose first-parent history has one commit per event.
+
+`Journal` holds the newest state beside the ref and is the only writer of it. An event is appended
+in three steps: fold it into the state, write its commit (and, where its kind may change it, the
+tree), publish by moving the ref. Events that nothing irrevocable depends on are published with
+the next one that matters (`events.PIVOTAL`) or by `publish`.
+
+The tree is a valid notes tree with one level of fan-out, besides header, plan, intents and the
+trees that must survive gc (storage.md). It is always built from the tree of our own newest event:
+what a person's `git notes` put on top stays in the history and its view is put right. Somebody
+who renewed the authorization or asked for a stop meanwhile is folded in; anything else that moved
+the ref is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from git_batch.core import canonical, record
+from git_batch.core import events as ev
+from git_batch.core.machine import Machine, found, reopen
+from git_batch.core.model import BatchId, BatchState, InFlight, Oid, Plan, TaskId, TaskRecord
+from git_batch.errors import RecordError, StaleError
+from git_batch.repo import commits
+from git_batch.repo.notestree import NotesTree
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+
+NAMESPACE = "refs/notes/batch/"
+_FOREIGN_MOST = 1000
+"""How many commits of others on top of our newest event are walked before giving up."""
+
+
+def ref_name(batch: BatchId) -> str:
+    """Name the notes ref of a batch."""
+    return f"{NAMESPACE}{batch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """Where a record stands: its ref's commit, and our newest event on its first-parent chain."""
+
+    ref_tip: Oid
+    oid: Oid
+    tree: Oid
+    entry: record.Entry
+    foreign: int
+
+
+def newest(repo: Repository, tip: Oid) -> Newest:
+    """Find our newest event.
+
+    Raises:
+        RecordError: there is none, or it can't be read.
+    """
+    oid = tip
+    for foreign in range(_FOREIGN_MOST):
+        facts = commits.read(repo, oid)
+        if record.is_event(facts.message):
+            return Newest(tip, oid, facts.tree, _own(record.parse(facts.message), oid), foreign)
+        if not facts.parents:
+            break
+        oid = facts.parents[0]
+    raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")
+
+
+def _own(entry: record.Entry, oid: Oid) -> record.Entry:
+    """Fill in the event's own id, which its own text can't hold."""
+    flight = entry.in_flight
+    if flight is None:
+        return entry
+    settled = oid if flight.settled == "" else flight.settled
+    filled = replace(flight, enrolled=flight.enrolled or oid, settled=settled)
+    return replace(entry, in_flight=filled)
+
+
+class Journal:
+    """Reads and appends the record of one batch.
+
+    Attributes:
+        state: the batch as of the newest event, published or not.
+        machine: the rules of the plan in force.
+    """
+
+    def __init__(
+        self,
+        repo: Repository,
+        refs: Refs,
+        machine: Machine,
+        state: BatchState | None,
+        *,
+        who: commits.Idents,
+        runner: str,
+        tree: NotesTree,
+        at: Newest | None = None,
+    ) -> None:
+        self._repo, self._refs, self._who, self._runner = repo, refs, who, runner
+        self.machine = machine
+        self._state = state
+        self._tree = tree
+        self._step = at.entry.step if at else 0
+        self._tip = self._published = at.ref_tip if at else None
+        self._base_state, self._base_step, self._base_tree = state, self._step, tree.oid
+        self._pending: list[ev.Event] = []
+        self._new_plan: Plan | None = None
+
+    @property
+    def state(self) -> BatchState:
+        """The batch as of its newest event."""
+        assert self._state is not None
+        return self._state
+
+    @property
+    def tip(self) -> Oid | None:
+        """The newest event's commit, published or not."""
+        return self._tip
+
+    @classmethod
+    def create(
+        cls, repo: Repository, refs: Refs, plan: Plan, *, who: commits.Idents, runner: str
+    ) -> Journal:
+        """Prepare a record; nothing is written before its first event."""
+        tree = NotesTree(repo, None)
+        tree.write_plan(plan)
+        return cls(repo, refs, Machine(plan), None, who=who, runner=runner, tree=tree)
+
+    @classmethod
+    def load(
+        cls, repo: Repository, refs: Refs, batch: BatchId, *, who: commits.Idents, runner: str
+    ) -> Journal:
+        """Open the record of a batch.
+
+        Raises:
+            RecordError: it is missing, unreadable, or contradicts itself.
+        """
+        at, plan, state = read(repo, refs, batch)
+        tree = NotesTree(repo, at.tree)
+        return cls(repo, refs, Machine(plan), state, who=who, runner=runner, tree=tree, at=at)
+
+    def append(self, event: ev.Event) -> BatchState:
+        """Record an event and give the state it leads to; durable if it is pivotal.
+
+        Raises:
+            StaleError: somebody else changed the record in a way that can't be folded in.
+        """
+        self._write(event)
+        self._pending.append(event)
+        if type(event) in ev.PIVOTAL:
+            self.publish()
+        return self.state
+
+    def publish(self, *, durable: bool = True) -> bool:
+        """Move the ref to the newest event, if it is not there yet.
+
+        Args:
+            durable: False where another swap follows at once (see `Refs.swap`).
+
+        Returns:
+            Whether there was anything to publish; then all written before is on disk.
+        """
+        waiting = bool(self._pending)
+        while self._pending:
+            assert self._tip is not None
+            why = record.subject(self._pending[-1])
+            name = ref_name(self.state.batch_id)
+            try:
+                self._refs.swap(name, self._published, self._tip, why, durable=durable)
+            except StaleError:
+                self._rebase()
+                continue
+            self._mark()
+        return waiting
+
+    def refresh(self) -> BatchState:
+        """Fold in what another process appended meanwhile (a renewal, a wish to stop)."""
+        if not self._pending and self._state is not None:
+            name = ref_name(self.state.batch_id)
+            if self._refs.read(name) != self._published:
+                self._rebase()
+        return self.state
+
+    def take_up(self) -> None:
+        """Go on with a batch that was read: nobody works on it, and a stop is over."""
+        self._state = self._base_state = reopen(found(self.state))
+
+    def renew_plan(self, plan: Plan) -> None:
+        """Take another plan into force; the next event must be its `Authorized`."""
+        self.machine = Machine(plan)
+        self._new_plan = plan
+        self._tree.write_plan(plan)
+
+    def _mark(self) -> None:
+        self._published = self._tip
+        self._base_state, self._base_step, self._base_tree = self._state, self._step, self._tree.oid
+        self._pending.clear()
+        self._new_plan = None
+
+    def _write(self, event: ev.Event) -> None:
+        unknown = self.machine.evolve(self._state, event, Oid(""))
+        tree = self._tree.apply(event, unknown)
+        text = record.render(event, unknown, self.machine.graph, self._step + 1, self._runner)
+        parents = [self._tip] if self._tip else []
+        if isinstance(event, ev.Committed):
+            parents.append(event.commit)
+        if isinstance(event, ev.Authorized) and event.authorization.seq == 1:
+            parents.append(event.authorization.base)
+        oid = commits.make(
+            self._repo, tree=tree, parents=parents, message=text, who=self._who, at=event.at
+        )
+        self._state = _named(unknown, oid)
+        self._step += 1
+        self._tip = oid
+
+    def _rebase(self) -> None:
+        """Put the unpublished events on top of what others appended."""
+        name = ref_name(self.state.batch_id)
+        tip = self._refs.read(name)
+        if tip is None or self._base_state is None:
+            raise StaleError(f"the record '{name}' was removed or made by another run")
+        chain: list[tuple[Oid, record.Entry]] = []
+        oid = tip
+        while oid not in (self._published, self._tip):
+            facts = commits.read(self._repo, oid)
+            if record.is_event(facts.message):
+                chain.append((oid, record.parse(facts.message)))
+            if not facts.parents or len(chain) > _FOREIGN_MOST:
+                raise StaleError(f"the record '{name}' was set back by somebody else")
+            oid = facts.parents[0]
+        if oid == self._tip:  # it was published, and others came on top of it
+            self._mark()
+        state, step = self._base_state, self._base_step
+        for oid, entry in reversed(chain):
+            if not isinstance(entry.event, ev.Authorized | ev.StopRequested):
+                raise StaleError(f"another process works on '{name}'")
+            if isinstance(entry.event, ev.Authorized):
+                self._refuse_other_plan(entry.event, state)
+            state, step = self.machine.evolve(state, entry.event, oid), entry.step
+        tree = commits.read(self._repo, chain[0][0]).tree if chain else self._base_tree
+        assert tree is not None
+        self._tree.reset(tree)
+        if self._new_plan is not None:
+            self._tree.write_plan(self._new_plan)
+        self._state, self._step = state, step
+        self._tip = self._published = tip
+        self._base_state, self._base_step, self._base_tree = state, step, tree
+        again = list(self._pending)
+        for event in again:
+            self._write(event)
+
+    def _refuse_other_plan(self, event: ev.Authorized, state: BatchState) -> None:
+        if event.authorization.plan_digest != state.plan_digest or self._new_plan is not None:
+            raise StaleError(f"another process renewed batch '{state.batch_id}' meanwhile")
+
+
+def _named(state: BatchState, oid: Oid) -> BatchState:
+    flight: InFlight | None = state.in_flight
+    if flight is None:
+        return state
+    settled = oid if flight.settled == "" else flight.settled
+    return replace(
+        state, in_flight=replace(flight, enrolled=flight.enrolled or oid, settled=settled)
+    )
+
+
+def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, BatchState]:
+    """Read where a batch stands, with its plan: O(tasks), whatever the number of events.
+
+    Raises:
+        RecordError: the record is missing, unreadable, or contradicts itself.
+    """
+    tip = refs.read(ref_name(batch))
+    if tip is None:
+        raise RecordError(f"there is no record of batch '{batch}' here")
+    at = newest(repo, tip)
+    tree = NotesTree(repo, at.tree)
+    head = record.parse_header(tree.blob("batch.toml"))
+    toml, intents = tree.plan()
+    if canonical.digest(toml) != head.plan_digest:
+        raise RecordError(f"the plan in the record of '{batch}' is not the one it names")
+    plan = canonical.from_toml(toml, intents)
+    tasks = _tasks(tree, plan)
+    return at, plan, record.restore(at.entry, head, tasks, Machine(plan).graph)
+
+
+def _tasks(tree: NotesTree, plan: Plan) -> dict[TaskId, TaskRecord]:
+    records: dict[TaskId, TaskRecord] = {}
+    for task, blob in tree.task_notes():
+        note = record.parse_note(blob)
+        if note.task != task:
+            raise RecordError(f"the note of '{task}' speaks of '{note.task}'")
+        records[task] = note.record
+    return {t.id: records[t.id] for t in plan.tasks if t.id in records}
+
+
+def event_oids(repo: Repository, tip: Oid) -> list[Oid]:
+    """List the first-parent chain, oldest first."""
+    chain: list[Oid] = []
+    walk: Oid | None = tip
+    while walk is not None:
+        chain.append(walk)
+        parents = commits.read(repo, walk).parents
+        walk = parents[0] if parents else None
+    return chain[::-1]
+
+
+def history(repo: Repository, tip: Oid) -> list[tuple[Oid, record.Entry]]:
+    """Read every event, oldest first; commits of others are left out."""
+    entries = []
+    for oid in event_oids(repo, tip):
+        message = commits.read(repo, oid).message
+        if record.is_event(message):
+            entries.append((oid, _own(record.parse(message), oid)))
+    return entries

@@ -1,0 +1,151 @@
+"""Refs by compare-and-swap: the one way in which anything of ours is written down for good.
+
+The order is always the same (storage.md, Writing): the objects exist and can be read back, they
+are on disk (`barrier`), the ref is locked, read again, compared, set, unlocked, read back, and the
+move is on disk. An error on the way is "unknown": the ref is read again and that decides. What the
+barriers promise, and why refs have a libgit2 handle of their own, says `durability`.
+
+Refs are deleted through git: libgit2 rewrites packed-refs from a stale copy and loses others' refs.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pygit2
+
+from git_batch.core.model import Oid
+from git_batch.errors import GitError, LockedError, StaleError
+from git_batch.repo import durability
+from git_batch.repo.repository import Repository
+
+LOCK_WAIT = 10.0
+"""Seconds to wait for a lock that somebody else holds."""
+
+_NOT_NOW = (OSError, KeyError, pygit2.GitError)
+
+
+class Refs:
+    """Reads and swaps refs of one repository."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._objects = repo.objects
+        # The setting is process-wide and latched by each database when it is first used: objects
+        # are never synced one by one, refs only where the file system makes it necessary.
+        _ = self._objects.odb
+        each = not durability.renames_wait_for_content(repo.layout.common_dir)
+        pygit2.settings.enable_fsync_gitdir(each)
+        try:
+            self._handle = pygit2.Repository(repo.layout.git_dir)
+            self.read("HEAD")
+        finally:
+            pygit2.settings.enable_fsync_gitdir(False)
+
+    def read(self, name: str) -> Oid | None:
+        """Give the object a ref names now, through symbolic refs; None if it does not exist."""
+        ref = self._handle.references.get(name)
+        if ref is None:
+            return None
+        if not isinstance(ref.target, str):
+            return Oid(str(ref.target))
+        try:
+            return Oid(str(ref.resolve().target))
+        except KeyError:  # symbolic, and what it names does not exist: an unborn branch
+            return None
+
+    def symbolic(self, name: str = "HEAD") -> str | None:
+        """Give the ref that a symbolic ref names; None when it is detached or absent."""
+        ref = self._handle.references.get(name)
+        return ref.target if ref is not None and isinstance(ref.target, str) else None
+
+    def swap(
+        self,
+        name: str,
+        old: Oid | None,
+        new: Oid,
+        why: str,
+        *,
+        synced: bool = False,
+        durable: bool = True,
+    ) -> None:
+        """Move a ref from `old` (None: it must not exist) to `new`.
+
+        Args:
+            synced: True where a barrier came after the objects were written.
+            durable: False where another swap follows at once: its barrier covers this one.
+
+        Raises:
+            StaleError: it is somewhere else; nothing was changed.
+            LockedError: its lock was held for longer than `LOCK_WAIT` seconds.
+            GitError: `new` can't be read back, or the write failed.
+        """
+        if pygit2.Oid(hex=new) not in self._objects.odb:
+            raise GitError(f"object {new} was not written", "see 'git batch doctor'")
+        if not synced:
+            self.barrier()
+        try:
+            self._retry(name, lambda: self._set(name, old, new, why))
+        except GitError:
+            # An error may come after the move (EIO on the last fsync): the ref itself decides.
+            if self.read(name) != new:
+                raise
+        if self.read(name) != new:
+            raise StaleError(f"'{name}' was moved right after it was set")
+        if durable:
+            self.barrier()
+
+    def point(self, target: str, why: str, name: str = "HEAD") -> None:
+        """Make a symbolic ref (HEAD) name another ref; files and index stay as they are."""
+        self._repo.git.run(["symbolic-ref", "-m", f"batch: {why}", name, target])
+
+    def delete(self, name: str, old: Oid) -> None:
+        """Delete a ref that is at `old`."""
+        self._repo.git.run(["update-ref", "--no-deref", "-d", name, old])
+
+    def listed(self, prefix: str) -> dict[str, Oid]:
+        """List the refs below a prefix such as `refs/notes/batch/`."""
+        out = self._repo.git.run(["for-each-ref", "--format=%(objectname) %(refname)", prefix])
+        pairs = (line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines())
+        return {name: Oid(oid) for oid, name in pairs}
+
+    def barrier(self) -> None:
+        """Put everything written so far, refs that were moved included, on disk."""
+        durability.barrier(self._repo.layout.common_dir)
+
+    def _set(self, name: str, old: Oid | None, new: Oid, why: str) -> None:
+        with self._handle.transaction() as change:
+            change.lock_ref(name)
+            current = self.read(name)
+            if current == new:
+                return
+            if current != old:
+                raise StaleError(
+                    f"'{name}' is at {_short(current)}, not at {_short(old)} as expected"
+                )
+            change.set_target(name, pygit2.Oid(hex=new), message=f"batch: {why}")
+
+    def _retry(self, name: str, act: Callable[[], None]) -> None:
+        """Act until no lock is in the way; libgit2 has three exceptions for that and no code."""
+        limit = time.monotonic() + LOCK_WAIT
+        while True:
+            try:
+                act()
+                return
+            except _NOT_NOW as error:
+                lock = f"{self._repo.layout.common_dir}/{name}.lock"
+                text = str(error)
+                if not ("lock" in text or isinstance(error, KeyError)):
+                    raise GitError(f"could not set '{name}': {text}") from None
+                if time.monotonic() > limit:
+                    raise LockedError(
+                        f"could not lock '{name}' within {LOCK_WAIT:.0f} seconds",
+                        f"another git process may be at work; its lock is '{lock}'",
+                    ) from None
+                time.sleep(random.uniform(0.01, 0.1))
+
+
+def _short(oid: Oid | None) -> str:
+    return oid[:12] if oid else "nothing"

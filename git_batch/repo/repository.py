@@ -1,0 +1,324 @@
+"""Open a repository: what is where, what we can't work with, and what must not be going on.
+
+Which repository: the one that the directory lies in. `GIT_DIR` (and `GIT_WORK_TREE`) in the
+environment come from `git --git-dir=… batch`, or from git when a hook or an alias runs us. They
+are honoured if, and only if, they name another repository than the directory does: in a hook of
+the same repository they say nothing new, and `GIT_DIR` alone would make git take a subdirectory
+for the top of the working tree. Every other such variable is ignored, `GIT_INDEX_FILE` too: the
+person's index is always `<git dir>/index`. Nothing of them reaches a task.
+
+Refused, with the reason: no repository, a bare one, a `.git` directory as the place, another
+person's repository (git's own check; libgit2's is switched off, one authority is enough), SHA-256,
+reftable and any other extension that libgit2 does not know. Worktrees, submodules, shallow and
+partial clones, sparse checkouts and sparse or split indexes work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from git_batch.core.model import Actor, Oid
+from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
+from git_batch.repo.git import Git, Result
+from git_batch.repo.status import STATUS, Entry, parse
+
+if TYPE_CHECKING:
+    # At run time it is imported on first use: it costs ten times what `git batch status` may.
+    import pygit2
+
+_QUESTIONS = (
+    "rev-parse",
+    "--path-format=absolute",
+    "--is-bare-repository",
+    "--is-inside-work-tree",
+    "--show-object-format",
+    "--git-dir",
+    "--git-common-dir",
+    "--show-toplevel",
+)
+_IDENT = re.compile(rb"(?P<name>.*) <(?P<email>[^<>]*)> \d+ [-+]\d{4}\n?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is where; absolute paths.
+
+    Attributes:
+        top: the top of the working tree.
+        git_dir: of this working tree (`.git`, or `…/.git/worktrees/<name>`).
+        common_dir: where objects and branches are, shared by all working trees.
+        object_format: "sha1".
+    """
+
+    top: str
+    git_dir: str
+    common_dir: str
+    object_format: str
+
+    @property
+    def index(self) -> str:
+        """Path of the person's index."""
+        return os.path.join(self.git_dir, "index")
+
+    @property
+    def scratch(self) -> str:
+        """Path of our own directory for this working tree; `Repository.scratch` makes it."""
+        return os.path.join(self.git_dir, "batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A git operation that is half done: its name, and how it is ended."""
+
+    name: str
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dirt:
+    """What keeps a working tree from being clean; true if anything does.
+
+    Attributes:
+        tracked: paths whose content, mode or index entry differs from HEAD, dirty submodules
+            included. A file that was only touched is not among them.
+        untracked: paths that git neither knows nor ignores; a directory's ends in a slash.
+    """
+
+    tracked: tuple[Entry, ...]
+    untracked: tuple[bytes, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.tracked or self.untracked)
+
+
+def discover(start: str, environ: Mapping[str, str] = os.environ) -> Layout:
+    """Find the repository that a directory belongs to, by one call of git.
+
+    Raises:
+        UsageError: `start` is not a directory.
+        PreconditionError: there is no repository that we can work in.
+    """
+    if not os.path.isdir(start):
+        raise UsageError(f"'{start}' is not a directory")
+    answer, named = _ask(start, {}), environ.get("GIT_DIR")
+    if named:
+        # What git says is relative to the directory that it runs in.
+        other = _ask(start, {k: environ[k] for k in ("GIT_DIR", "GIT_WORK_TREE") if k in environ})
+        if other[0].stdout and (not answer[1] or other[1][3:5] != answer[1][3:5]):
+            answer = other
+    result, lines = answer
+    if result.status or len(lines) != 6:
+        raise _refusal(start, result, lines)
+    _, _, object_format, git_dir, common_dir, top = lines
+    if object_format != "sha1":
+        raise PreconditionError(
+            f"the repository has object format '{object_format}'; git-batch needs 'sha1'",
+            "libgit2, which reads the objects, does not know the other format yet",
+        )
+    return Layout(top, git_dir, common_dir, object_format)
+
+
+def _ask(start: str, env: Mapping[str, str]) -> tuple[Result, list[str]]:
+    result = Git(None, start).call(_QUESTIONS, env=env)
+    return result, os.fsdecode(result.stdout).splitlines()
+
+
+def _refusal(start: str, result: Result, lines: list[str]) -> BatchError:
+    """Say why git does not name a working tree here."""
+    said = os.fsdecode(result.stderr)
+    if lines[:1] == ["true"]:
+        return PreconditionError(
+            "this is a bare repository; a batch needs a working tree",
+            "run it in a clone, or in a worktree made by 'git worktree add'",
+        )
+    if lines[:2] == ["false", "false"]:
+        return PreconditionError(
+            f"'{start}' is not inside a working tree", "run it where your files are, not in '.git'"
+        )
+    if "dubious ownership" in said:
+        return PreconditionError(
+            f"'{start}' belongs to another user, so git does not read its configuration",
+            "if you trust it: git config --global --add safe.directory <its top directory>",
+        )
+    unknown = re.search(r"unknown repository extensions? found:\s*(\S+)", said)
+    if unknown:
+        return _unsupported(unknown[1])
+    version = re.search(r"expected git repo version.*", said, re.IGNORECASE)
+    if version:
+        return PreconditionError(f"git can't read this repository: {version[0]}", "update git")
+    if "not a git repository" in said:
+        return PreconditionError(
+            f"'{start}' is not in a git repository", "go to one, or make one with 'git init'"
+        )
+    if not result.status:
+        return PreconditionError(f"the path of this repository contains a line break: {lines!r}")
+    return GitError(f"git can't say what '{start}' is: {said.strip()}")
+
+
+def _unsupported(extension: str) -> PreconditionError:
+    name = extension.removeprefix("extensions.").lower()
+    way_out = (
+        "a clone with the classic ref files works: git clone --ref-format=files <this> <new>"
+        if name == "refstorage"
+        else "a plain clone of it may work"
+    )
+    return PreconditionError(
+        f"the repository uses 'extensions.{name}', which git-batch can't work with", way_out
+    )
+
+
+class Repository:
+    """A repository with a working tree, opened for a batch."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.git = Git(layout.git_dir, layout.top)
+
+    @classmethod
+    def open(cls, start: str = ".") -> Repository:
+        """Open the repository that a directory belongs to; errors as of `discover`."""
+        return cls(discover(os.path.abspath(start)))
+
+    @cached_property
+    def objects(self) -> pygit2.Repository:
+        """The libgit2 handle for reading objects and building trees.
+
+        It does not sync what it writes; whoever moves a ref syncs the file system before.
+
+        Raises:
+            PreconditionError: libgit2 does not know an extension of the repository.
+        """
+        import pygit2
+
+        pygit2.settings.owner_validation = False
+        pygit2.settings.set_extensions(["partialclone"])
+        pygit2.settings.enable_fsync_gitdir(False)
+        try:
+            return pygit2.Repository(self.layout.git_dir)
+        except pygit2.GitError as error:
+            unknown = re.search(r"unsupported extension name (\S+)", str(error))
+            if unknown:
+                raise _unsupported(unknown[1]) from error
+            raise PreconditionError(f"libgit2 can't open this repository: {error}") from error
+
+    @cached_property
+    def scratch(self) -> str:
+        """Our own directory in the git directory of this working tree; made on demand, 0700."""
+        os.makedirs(self.layout.scratch, mode=0o700, exist_ok=True)
+        return self.layout.scratch
+
+    def head(self) -> tuple[str | None, Oid]:
+        """Read HEAD: the full name of the branch, None if detached, and the commit.
+
+        Raises:
+            PreconditionError: there is no commit yet.
+        """
+        head = self.objects.lookup_reference("HEAD")
+        if self.objects.head_is_unborn:
+            raise PreconditionError(
+                "there is no commit yet, so there is nothing to build a batch on",
+                "make the first one: git commit --allow-empty -m 'first commit'",
+            )
+        branch = None if self.objects.head_is_detached else str(head.target)
+        return branch, Oid(str(self.objects.head.target))
+
+    def tree_of(self, commit: Oid) -> Oid:
+        """Name the tree of a commit.
+
+        Raises:
+            GitError: the commit is missing.
+        """
+        found = self.objects.get(commit)
+        if found is None or not hasattr(found, "tree_id"):
+            raise GitError(f"there is no commit {commit}")
+        return Oid(str(found.tree_id))
+
+    def identity(self, role: str = "author") -> Actor:
+        """Say who the person is, as git finds it; `role` is "author" or "committer".
+
+        The environment (`GIT_AUTHOR_NAME` and so on, `EMAIL`) goes before the configuration. An
+        address that git would guess from the host's name is not an identity.
+
+        Raises:
+            PreconditionError: there is none.
+        """
+        config = () if os.environ.get("EMAIL") else ("-c", "user.useConfigOnly=true")
+        result = self.git.call([*config, "var", f"GIT_{role.upper()}_IDENT"])
+        match = _IDENT.fullmatch(result.stdout)
+        if result.status or match is None:
+            raise PreconditionError(
+                f"git does not know who you are, so a commit would have no {role}",
+                'git config --global user.name "Your Name"',
+                'git config --global user.email "you@example.com"',
+            )
+        return Actor(os.fsdecode(match["name"]), os.fsdecode(match["email"]))
+
+    def signs_commits(self) -> bool:
+        """Say whether the person has their commits signed (`commit.gpgSign`)."""
+        result = self.git.call(["config", "--type=bool", "--get", "commit.gpgSign"])
+        return result.stdout.strip() == b"true"
+
+    def operation_in_progress(self) -> Operation | None:
+        """Name the merge, rebase, … that is half done here, or None."""
+        for name, marks, hints in _OPERATIONS:
+            if any(os.path.exists(os.path.join(self.layout.git_dir, mark)) for mark in marks):
+                return Operation(name, hints)
+        unmerged = self.git.run(["ls-files", "--unmerged", "-z"])
+        if unmerged:
+            paths = sorted({line.split(b"\t", 1)[1] for line in unmerged.split(b"\0") if line})
+            names = ", ".join(repr(os.fsdecode(path)) for path in paths[:5])
+            return Operation(
+                "unresolved conflict",
+                (f"resolve {names}, then 'git add' and 'git commit'",),
+            )
+        return None
+
+    def dirty(self) -> Dirt:
+        """List what differs from HEAD and what is untracked, by one scan."""
+        output = self.git.run([*STATUS, "--ignore-submodules=none"])
+        entries = list(parse(output))
+        return Dirt(
+            tuple(entry for entry in entries if not entry.untracked),
+            tuple(entry.path for entry in entries if entry.untracked),
+        )
+
+
+_OPERATIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    (
+        "am",
+        ("rebase-apply/applying",),
+        ("finish it with 'git am --continue'; 'git status' shows the other ways",),
+    ),
+    (
+        "rebase",
+        ("rebase-merge", "rebase-apply"),
+        ("finish it with 'git rebase --continue'; 'git status' shows the other ways",),
+    ),
+    (
+        "merge",
+        ("MERGE_HEAD",),
+        ("finish it with 'git merge --continue'; 'git status' shows the other ways",),
+    ),
+    (
+        "cherry-pick",
+        ("CHERRY_PICK_HEAD",),
+        ("finish it with 'git cherry-pick --continue'; 'git status' shows the other ways",),
+    ),
+    (
+        "revert",
+        ("REVERT_HEAD",),
+        ("finish it with 'git revert --continue'; 'git status' shows the other ways",),
+    ),
+    (
+        "sequence of picks or reverts",
+        ("sequencer/todo",),
+        ("'git status' shows how to finish it",),
+    ),
+    ("bisect", ("BISECT_LOG",), ("end it with 'git bisect reset'",)),
+)
+"""First match wins: a rebase that stopped at a pick has `CHERRY_PICK_HEAD` as well."""

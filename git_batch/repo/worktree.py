@@ -1,0 +1,282 @@
+"""The working tree as a tree object, by one scan; and what happened since.
+
+The scan is `git add -A` into a *private* index, so that ignore rules, filters, line ends, modes,
+symbolic links, sparse checkouts and racy edits are exactly git's, and the person's index is left
+alone. The private index starts as a hard link of the person's (`index`), which keeps what git
+knows about unchanged files: a scan costs what `git status` costs. Before it is used it is made to
+equal the batch branch's tip, so that what a person or a task has staged (an ignored file by force,
+say) is not taken for the next task's work.
+
+Excluded paths are the untracked ones that a person accepted at the confirmation. They never get
+into a tree: git is given them as ignore patterns of the lowest rank, together with the person's
+own, so that even a huge directory is not entered; whatever comes in nevertheless (a `!pattern` of
+the repository, a name that no pattern can express) is taken out of the private index again.
+
+A nested repository is in the tree as a submodule entry. What git can't take (a nested repository
+without a commit, an unreadable file, a fifo in a tracked file's place) is listed in `problems`
+while all the rest is taken. A new fifo, socket or device is invisible to git and so to us. Changes
+inside a submodule count once its HEAD moves; files in a submodule's directory that is no
+repository are invisible to git. Symbolic links are never followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+import pygit2
+from pygit2.enums import Option
+
+from git_batch.core.model import Oid
+from git_batch.errors import GitError
+from git_batch.repo.git import failure
+from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
+from git_batch.repo.repository import Repository
+from git_batch.repo.status import STATUS, Entry, parse
+from git_batch.repo.trees import Change, diff, lookup
+
+_IN_PROCESS = 512 * 1024
+"""Bytes of an index up to which libgit2 writes its tree. Above, git is as fast and, unlike
+libgit2, stores the known subtrees in the index, so that they aren't computed in each scan."""
+
+_Signature = tuple[int, int, int, int]
+
+_UNREADABLE = (b"sdir\0\0\0\0", b"link\0")
+"""Extensions that libgit2 refuses (sparse index, split index), as they stand in an index file. It
+could be asked, but its binding then fails again when the object is freed."""
+
+
+class Scanner:
+    """Scans one working tree, over and over.
+
+    Attributes:
+        private: path of the private index; `base` of the person's index that it came from.
+        problems: paths that the last scan found but git could not take.
+        tree: what the private index holds, if it is what a scan found or a restore left.
+    """
+
+    def __init__(self, repo: Repository, excluded: Sequence[bytes] = ()) -> None:
+        self.repo = repo
+        self.person = PersonIndex(repo)
+        self.private = os.path.join(repo.scratch, "scan.index")
+        self.base = os.path.join(repo.scratch, "scan.base")
+        self.problems: tuple[bytes, ...] = ()
+        self._files = frozenset(path for path in excluded if not path.endswith(b"/"))
+        self._folders = tuple(path for path in excluded if path.endswith(b"/"))
+        self._options = self._exclude() if excluded else ()
+        self._env = {"GIT_INDEX_FILE": self.private}
+        self._tip: Oid | None = None
+        self.tree: Oid | None = None
+        self._settled: tuple[_Signature | None, Oid] | None = None
+
+    def begin(self, tip: Oid) -> None:
+        """Prepare the private index: the person's, with every entry as in the tree `tip`.
+
+        Cheap (a few links) while the person's index is the one that `install` left there.
+
+        Raises:
+            GitError: the index has conflicts, or git failed.
+        """
+        self.person.recover(self.private)
+        discard(self.private, self.base, self.private + ".lock")
+        link(self.repo.layout.index, self.base)
+        link(self.base, self.private)
+        self._tip, self.tree = tip, None
+        if self._settled == (_signature(self.repo.layout.index), tip):
+            return
+        self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
+
+    def scan(self, also: Sequence[bytes] = ()) -> Oid:
+        """Write the working tree as a tree object; one walk over it.
+
+        Args:
+            also: files to take although they are ignored, if they exist; what is ignored in a
+                folder is not meant by its name.
+
+        Raises:
+            GitError: git failed; a filter that is required, for instance.
+        """
+        if self._tip is None:
+            raise ValueError("scan without begin")
+        before = None if self.tree is None else _signature(self.private)
+        complete = self._add()
+        if before is not None and complete and not also and before == _signature(self.private):
+            assert self.tree is not None
+            return self.tree
+        tree = self.write_tree(exact=not complete)
+        forced = [path for path in also if self._is_hidden(path, tree)]
+        if forced:
+            self.git(["add", "--force", "--sparse", "--", *forced])
+            tree = self.write_tree(exact=not complete)
+        if self._options:
+            changes = diff(self.repo.objects, self._tip, tree)
+            stray = [c for c in changes if not c.old_mode and self.is_excluded(c.path)]
+            if stray:
+                self.set_entries([change.reversed() for change in stray])
+                tree = self.write_tree(exact=True)
+        self.tree = tree
+        return tree
+
+    def changed_by_checks(self, tree: Oid) -> list[Change]:
+        """List what changed in the working tree since the scan that gave `tree`; one walk.
+
+        A second `git add -A` and not `git status`, which would also compare the index with HEAD:
+        where nothing has changed, git leaves the index alone and there is nothing left to do.
+        """
+        return diff(self.repo.objects, tree, self.scan())
+
+    def install(self) -> list[bytes]:
+        """Make the person's index agree with the scanned tree.
+
+        The private index takes its place, unless they used git in the meantime: then exactly the
+        entries that the scan changed are set in theirs.
+
+        Returns:
+            The paths whose entries were left, being the person's.
+        """
+        if self._tip is None or self.tree is None:
+            raise ValueError("install without scan")
+        if self.swap(self.tree):
+            return []
+        return self.person.set_paths(diff(self.repo.objects, self._tip, self.tree))
+
+    def swap(self, tree: Oid) -> bool:
+        """Put the private index, whose tree is `tree`, in the person's place if that is `base`."""
+        if not self.person.install(self.private, self.base):
+            return False
+        self._settled, self.tree = (_signature(self.repo.layout.index), tree), tree
+        return True
+
+    def is_excluded(self, path: bytes) -> bool:
+        """Say whether a path is one of the person's untracked ones, or in such a directory."""
+        return path in self._files or (path + b"/").startswith(self._folders)
+
+    def git(self, args: Sequence[str | bytes], input: bytes | None = None) -> bytes:
+        """Run git on the private index, with the excluded paths ignored."""
+        return self.repo.git.run(
+            [*self._options, *args], input=input, env=self._env, fsmonitor=True
+        )
+
+    def set_entries(self, changes: Sequence[Change]) -> None:
+        """Set entries of the private index to the new side of the changes."""
+        if changes:
+            self.tree = None
+            self.git(
+                ["update-index", "-z", "--add", "--replace", "--index-info"],
+                index_info(changes),
+            )
+
+    def write_tree(self, *, exact: bool = False) -> Oid:
+        """Write the private index as a tree; `exact` leaves nothing to libgit2.
+
+        libgit2 takes intent-to-add entries for empty files. After a complete `add -A` there are
+        none left.
+        """
+        objects = self.repo.objects
+        if not exact and self._readable():
+            # Where libgit2 fails, on a full disk for instance, git says more about why.
+            with contextlib.suppress(OSError, pygit2.GitError), _trusted_entries():
+                tree = pygit2.Index(self.private).write_tree(objects)
+                if tree in objects.odb:
+                    return Oid(str(tree))
+        return Oid(self.git(["write-tree"]).decode().strip())
+
+    def _readable(self) -> bool:
+        try:
+            with open(self.private, "rb") as file:
+                content = file.read(_IN_PROCESS + 1)
+        except FileNotFoundError:
+            return False
+        return len(content) <= _IN_PROCESS and not any(mark in content for mark in _UNREADABLE)
+
+    def _add(self) -> bool:
+        """Take the working tree into the private index; False if git could not take all of it."""
+        # Without --sparse, files outside of a sparse checkout's cone would stay hidden.
+        add = [*self._options, "add", "--all", "--ignore-errors", "--sparse"]
+        self.problems = ()
+        for _ in range(3):
+            result = self.repo.git.call(add, env=self._env, fsmonitor=True)
+            if result.status == 0:
+                return True
+            if result.status != 1:
+                raise failure(add, result)
+            self.problems = tuple(entry.path for entry in self._status())
+            if self.problems:
+                return False
+            # Something vanished between listing and reading.
+        raise GitError("the working tree kept changing while it was being read")
+
+    def _status(self) -> list[Entry]:
+        """Compare the working tree with the private index, as `add -A` sees it."""
+        output = self.repo.git.run(
+            [*self._options, *STATUS, "--ignore-submodules=dirty"], env=self._env
+        )
+        return [
+            entry
+            for entry in parse(output)
+            if entry.unstaged != "." and not self.is_excluded(entry.path.rstrip(b"/"))
+        ]
+
+    def absolute(self, path: bytes) -> bytes:
+        """Name a path of the repository for the operating system."""
+        return os.path.join(os.fsencode(self.repo.layout.top), path)
+
+    def _is_hidden(self, path: bytes, tree: Oid) -> bool:
+        """Say whether a file is there, not through a symbolic link, and git did not take it."""
+        if self.is_excluded(path) or lookup(self.repo.objects, tree, path) is not None:
+            return False
+        if any(os.path.islink(self.absolute(parent)) for parent in parents(path)):
+            return False
+        try:
+            mode = os.lstat(self.absolute(path)).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+    def _exclude(self) -> tuple[str, str]:
+        """Write the excludes file; return git's option that names it."""
+        git, path = self.repo.git, os.path.join(self.repo.scratch, "scan.excludes")
+        config = git.call(["config", "--type=path", "--get", "core.excludesFile"]).stdout
+        home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+        own = config.rstrip(b"\n") or os.fsencode(os.path.join(home, "git", "ignore"))
+        content = b""
+        if os.path.isfile(own):
+            with open(own, "rb") as file:
+                content = file.read() + b"\n"
+        patterns = (pattern(name) for name in (*self._files, *self._folders))
+        with open(path, "wb") as file:
+            file.write(content + b"".join(sorted(p + b"\n" for p in patterns if p)))
+        return "-c", f"core.excludesFile={path}"
+
+
+@contextlib.contextmanager
+def _trusted_entries() -> Iterator[None]:
+    """Spare libgit2 one look-up per entry: git has just written, or known, every one of them."""
+    pygit2.option(Option.ENABLE_STRICT_OBJECT_CREATION, False)
+    try:
+        yield
+    finally:
+        pygit2.option(Option.ENABLE_STRICT_OBJECT_CREATION, True)
+
+
+def _signature(path: str) -> _Signature | None:
+    """Tell an index file from any other one; its change time moves with every link made of it."""
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def pattern(path: bytes) -> bytes | None:
+    """Write an ignore pattern that matches exactly one path; None if there is no such pattern."""
+    if b"\n" in path or path.endswith(b"\r"):
+        return None
+    escaped = bytearray(b"/")
+    for byte in path:
+        if byte in b"\\*?[ ":
+            escaped += b"\\"
+        escaped.append(byte)
+    return bytes(escaped)

@@ -1,0 +1,313 @@
+"""The person's index: swapped or set path by path, never lost, never blocked for ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from git_batch.errors import GitError, LockedError
+from git_batch.repo import index
+from git_batch.repo.index import PersonIndex, link, parents, same
+from git_batch.repo.repository import Repository
+from git_batch.repo.trees import Change, diff
+from git_batch.repo.worktree import Scanner
+from tests.conftest import git
+
+
+def scanned(repo: Path) -> Scanner:
+    """Change `src/a`, make `src/new`, and scan."""
+    opened = Repository.open(str(repo))
+    scanner = Scanner(opened)
+    scanner.begin(opened.tree_of(opened.head()[1]))
+    (repo / "src/a").write_text("task\n")
+    (repo / "src/new").write_text("task\n")
+    scanner.scan()
+    return scanner
+
+
+def staged(repo: Path) -> list[str]:
+    return git(repo, "diff", "--cached", "--name-status", "--no-renames").split("\n")
+
+
+NEW = ["M\tsrc/a", "A\tsrc/new"]
+
+
+# The whole index
+
+
+def test_the_private_index_takes_the_place(repo: Path) -> None:
+    scanner = scanned(repo)
+    before = (repo / ".git/index").stat()
+    assert scanner.install() == []
+    assert staged(repo) == NEW
+    after = (repo / ".git/index").stat()
+    assert os.path.samestat(after, Path(scanner.private).stat())
+    assert not os.path.samestat(after, before)
+    assert not (repo / ".git/index.lock").exists()
+    assert git(repo, "diff-files") == "", "what git knows about the files is kept"
+    assert scanner.install() == [], "again, for a resumed run"
+    assert not (repo / ".git/index.lock").exists()
+
+
+def test_nothing_to_install(repo: Path) -> None:
+    opened = Repository.open(str(repo))
+    scanner = Scanner(opened)
+    scanner.begin(opened.tree_of(opened.head()[1]))
+    scanner.scan()
+    assert scanner.install() == []
+    assert not (repo / ".git/index.lock").exists()
+    assert (repo / ".git/index").exists()
+
+
+def test_an_index_rewritten_with_the_same_bytes_is_still_the_base(repo: Path) -> None:
+    scanner = scanned(repo)
+    content = (repo / ".git/index").read_bytes()
+    (repo / ".git/index").unlink()
+    (repo / ".git/index").write_bytes(content)
+    assert scanner.swap(scanner.scan())
+    assert staged(repo) == NEW
+
+
+def test_what_the_person_staged_meanwhile_stays(repo: Path) -> None:
+    scanner = scanned(repo)
+    (repo / "mine").write_text("mine\n")
+    git(repo, "add", "mine")
+    assert scanner.install() == []
+    assert staged(repo) == ["A\tmine", *NEW]
+
+
+def test_an_entry_that_is_neither_old_nor_new_is_left(repo: Path) -> None:
+    scanner = scanned(repo)
+    (repo / "src/a").write_text("person\n")
+    git(repo, "add", "src/a")
+    assert scanner.install() == [b"src/a"]
+    assert git(repo, "show", ":src/a") == "person"
+    assert git(repo, "show", ":src/new") == "task"
+
+
+def test_where_there_are_no_hard_links(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no(*args: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no)
+    mtime = (repo / ".git/index").stat().st_mtime_ns
+    scanner = scanned(repo)
+    assert Path(scanner.base).stat().st_mtime_ns == mtime
+    assert scanner.install() == []
+    assert staged(repo) == NEW
+    (repo / "src/a").write_text("person\n")
+    git(repo, "add", "src/a")
+    assert scanner.install() == [b"src/a"]
+    assert not (repo / ".git/index.lock").exists()
+    assert not link(str(repo / "no"), str(repo / "copy"))
+    with pytest.raises(FileExistsError):
+        link(str(repo / "src/a"), str(repo / "src/b"))
+
+
+def test_git_never_writes_into_an_index_file(repo: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    os.link(repo / ".git/index", copy)
+    content = copy.read_bytes()
+    (repo / "src/a").write_text("x\n")
+    for command in (["add", "-A"], ["commit", "-qm", "x"], ["reset", "-q", "--hard", "HEAD~1"]):
+        git(repo, *command)
+        assert copy.read_bytes() == content
+
+
+def test_equality() -> None:
+    assert same("/no/such", "/nor/this")
+
+
+def test_equal_only_with_equal_bytes(tmp_path: Path) -> None:
+    for name, content in (("a", "1"), ("b", "1"), ("c", "2"), ("d", "22")):
+        (tmp_path / name).write_text(content)
+    a = str(tmp_path / "a")
+    answers = [same(a, str(tmp_path / name)) for name in ("a", "b", "c", "d", "e")]
+    assert answers == [True, True, False, False, False]
+
+
+# Named paths
+
+
+def changes(repo: Path) -> tuple[PersonIndex, list[Change]]:
+    """Make a tree that changes, adds and deletes; leave working tree and index as they were."""
+    opened = Repository.open(str(repo))
+    tip = opened.tree_of(opened.head()[1])
+    (repo / "src/a").write_text("new\n")
+    (repo / "src/b").unlink()
+    (repo / "made").mkdir()
+    (repo / "made/x").write_text("x\n")
+    git(repo, "add", "-A")
+    tree = git(repo, "write-tree")
+    git(repo, "reset", "-q", "--hard")
+    return PersonIndex(opened), diff(opened.objects, tip, type(tip)(tree))
+
+
+ALL = ["A\tmade/x", "M\tsrc/a", "D\tsrc/b"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_set_paths(repo: Path, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if many:
+        monkeypatch.setattr(index, "_AS_ARGUMENTS", 0)
+    person, todo = changes(repo)
+    assert person.set_paths([]) == []
+    assert staged(repo) == [""]
+    assert person.set_paths(todo) == []
+    assert staged(repo) == ALL
+    content = (repo / ".git/index").read_bytes()
+    assert person.set_paths(todo) == [], "again, for a resumed run"
+    assert (repo / ".git/index").read_bytes() == content
+    assert person.set_paths([change.reversed() for change in todo]) == []
+    assert staged(repo) == [""]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_entries_in_the_way_are_the_persons(
+    repo: Path, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if many:
+        monkeypatch.setattr(index, "_AS_ARGUMENTS", 0)
+    person, todo = changes(repo)
+    (repo / "made").write_text("a file of the person\n")
+    git(repo, "add", "made")
+    assert person.set_paths(todo) == [b"made/x"]
+    assert staged(repo) == ["A\tmade", "M\tsrc/a", "D\tsrc/b"]
+    git(repo, "rm", "-qf", "made")
+    (repo / "f").mkdir()
+    (repo / "f/mine").write_text("mine\n")
+    git(repo, "add", "f")
+    blob = todo[0].new_oid
+    assert person.set_paths([Change(b"f", 0, 0o100644, None, blob)]) == [b"f"]
+
+
+def test_conflicts_are_the_persons(repo: Path) -> None:
+    person, todo = changes(repo)
+    git(repo, "update-index", "--force-remove", "src/a")
+    lines = "".join(f"100644 {c.new_oid} 2\tsrc/a\n" for c in todo if c.path == b"src/a")
+    git(repo, "update-index", "--index-info", input=lines.encode())
+    assert person.set_paths(todo) == [b"src/a"]
+    assert git(repo, "ls-files", "-u").endswith("2\tsrc/a")
+
+
+def test_intent_to_add_is_no_content_of_the_persons(repo: Path) -> None:
+    person, todo = changes(repo)
+    (repo / "made").mkdir()
+    (repo / "made/x").write_text("x\n")
+    git(repo, "add", "-N", "made/x")
+    assert person.set_paths(todo) == []
+    assert staged(repo) == ALL
+
+
+@pytest.mark.parametrize("shape", ["split", "sparse"])
+def test_set_paths_in_other_shapes(repo: Path, shape: str) -> None:
+    (repo / "other").mkdir()
+    (repo / "other/o").write_text("o\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "other")
+    person, todo = changes(repo)
+    if shape == "split":
+        git(repo, "update-index", "--split-index")
+    else:
+        git(repo, "sparse-checkout", "set", "--cone", "--sparse-index", "src")
+    assert person.set_paths(todo) == []
+    assert staged(repo) == ALL
+    assert "other" not in git(repo, "status", "--porcelain")
+
+
+def test_a_person_who_is_faster(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    person, todo = changes(repo)
+    real, left = PersonIndex.install, [2]
+
+    def late(self: PersonIndex, private: str, base: str) -> bool:
+        if left[0]:
+            left[0] -= 1
+            (repo / f"mine{left[0]}").write_text("mine\n")
+            git(repo, "add", "-A")
+        return real(self, private, base)
+
+    monkeypatch.setattr(PersonIndex, "install", late)
+    assert person.set_paths(todo) == []
+    assert staged(repo) == ["A\tmade/x", "A\tmine0", "A\tmine1", *ALL[1:]]
+    left[0] = 99
+    git(repo, "reset", "-q", "--hard")
+    with pytest.raises(GitError, match="kept changing"):
+        person.set_paths(todo)
+
+
+# The lock
+
+
+def test_a_lock_that_goes_away_is_waited_for(repo: Path) -> None:
+    scanner = scanned(repo)
+    lock = repo / ".git/index.lock"
+    lock.write_text("")
+    timer = threading.Timer(0.3, lock.unlink)
+    timer.start()
+    assert scanner.install() == []
+    timer.join()
+    assert staged(repo) == NEW
+
+
+def test_a_lock_that_stays_is_named_and_kept(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "LOCK_WAIT", 0.2)
+    scanner = scanned(repo)
+    lock = repo / ".git/index.lock"
+    lock.write_text("")
+    os.utime(lock, (time.time() - 60,) * 2)
+    with pytest.raises(LockedError) as caught:
+        scanner.install()
+    assert f"'{lock}' exists, 6" in caught.value.message
+    assert "no process has it open" in caught.value.hints[0]
+    holder = subprocess.Popen(["sh", "-c", f"exec 9<'{lock}'; echo; exec sleep 60"], stdout=-1)
+    assert holder.stdout
+    with holder, holder.stdout:
+        holder.stdout.readline()
+        with pytest.raises(LockedError) as caught:
+            scanner.install()
+        holder.kill()
+    assert caught.value.hints == (f"process {holder.pid} has it open",)
+    assert lock.read_text() == ""
+    assert not Repository.open(str(repo)).git.run(["diff", "--cached", "--name-only"])
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_lock_that_our_crash_left_is_removed(
+    repo: Path, copies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanner = scanned(repo)
+    lock = repo / ".git/index.lock"
+
+    def crash(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    if copies:
+        lock.write_bytes(Path(scanner.private).read_bytes())
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", crash)
+            with pytest.raises(KeyboardInterrupt):
+                scanner.install()
+    assert lock.exists()
+    opened = Repository.open(str(repo))
+    again = Scanner(opened)
+    again.begin(opened.tree_of(opened.head()[1]))
+    assert not lock.exists()
+
+
+def test_anothers_lock_is_not_removed(repo: Path) -> None:
+    scanner = scanned(repo)
+    lock = repo / ".git/index.lock"
+    lock.write_bytes(b"")
+    assert not scanner.person.recover(scanner.private)
+    assert lock.exists()
+
+
+def test_parents() -> None:
+    assert list(parents(b"a/b/c")) == [b"a/b", b"a"]
+    assert list(parents(b"a")) == []

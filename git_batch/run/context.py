@@ -1,0 +1,96 @@
+"""What one run works with: opened once, handed to the performer, closed at the end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from git_batch.core.machine import Machine
+from git_batch.core.model import BatchState
+from git_batch.repo.attempts import LogStore
+from git_batch.repo.commits import Idents
+from git_batch.repo.journal import Journal
+from git_batch.repo.locks import TreeLock
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+from git_batch.repo.worktree import Scanner
+from git_batch.run.attemptlog import AttemptLog
+from git_batch.run.files import TaskFiles
+from git_batch.run.interrupt import Interrupt
+from git_batch.run.progress import Progress
+
+
+def new_runner() -> str:
+    """Name this run: the host, and a nonce that no other run has."""
+    return f"{socket.gethostname()}/{secrets.token_hex(6)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a run is given from outside, so that tests can give something else."""
+
+    interrupt: Interrupt
+    progress: Progress
+    clock: Callable[[], datetime]
+
+
+class RunContext:
+    """The open run of one batch."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        refs: Refs,
+        journal: Journal,
+        who: Idents,
+        runner: str,
+        tools: Tools,
+    ) -> None:
+        state = journal.state
+        self.repo, self.refs, self.journal = repo, refs, journal
+        self.who, self.runner, self.tools = who, runner, tools
+        self.branch = f"refs/heads/{state.branch}"
+        untracked = state.authorization.untracked if state.authorization else ()
+        self.scanner = Scanner(repo, untracked)
+        self.files = TaskFiles(state, self.machine.plan, repo.layout.top)
+        self.log = AttemptLog(Path(repo.scratch) / "output")
+        self.logs = LogStore(repo, refs, state.batch_id, who)
+        self.lock = TreeLock(repo)
+        self.top = Path(repo.layout.top)
+
+    @property
+    def machine(self) -> Machine:
+        """The rules of the plan in force."""
+        return self.journal.machine
+
+    @property
+    def state(self) -> BatchState:
+        """The batch as of its newest event."""
+        return self.journal.state
+
+    def now(self) -> datetime:
+        """Read the clock."""
+        return self.tools.clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.files.close()
+        self.lock.close()
+
+    def absolute(self, path: bytes) -> str:
+        """Name a path of the repository for the operating system."""
+        return os.path.join(self.repo.layout.top, os.fsdecode(path))

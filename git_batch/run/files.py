@@ -1,0 +1,148 @@
+"""The files that a task's command is given, and its environment.
+
+They live in one temporary directory outside the repository's git directory, which agents' sandboxes
+make read-only (product.md, What a task's command sees). The directory belongs to one run and goes
+with it; what must outlive a crash (output) is written below the git directory instead, by us and
+never by the command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from git_batch.core import template
+from git_batch.core.model import BatchState, InFlight, Plan, Task, Usage
+from git_batch.repo.git import clean_environment
+
+_MOST = 1 << 20
+"""Bytes of a file written by a command that are read; more is no message."""
+
+
+class TaskFiles:
+    """The directory of one run, and what stands in it for the attempt in flight."""
+
+    def __init__(self, state: BatchState, plan: Plan, root: str) -> None:
+        self._plan = plan
+        self._dir = Path(tempfile.mkdtemp(prefix="git-batch-"))
+        self.prompt = self._dir / "prompt.md"
+        self.feedback = self._dir / "feedback.txt"
+        self.message = self._dir / "message.txt"
+        self.usage = self._dir / "usage.json"
+        self.blocked = self._dir / "blocked.txt"
+        self.diff = self._dir / "change.diff"
+        self._fixed = clean_environment(os.environ) | {
+            "BATCH_ID": state.batch_id,
+            "BATCH_SLUG": state.slug,
+            "BATCH_ROOT": root,
+            "BATCH_MESSAGE": str(self.message),
+            "BATCH_USAGE": str(self.usage),
+            "BATCH_BLOCKED": str(self.blocked),
+        }
+
+    def close(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def begin(self, task: Task, flight: InFlight) -> None:
+        """Lay out the files of an attempt; what an earlier one wrote goes."""
+        for path in (self.prompt, self.feedback, self.message, self.usage, self.blocked, self.diff):
+            with suppress(FileNotFoundError):
+                path.unlink()
+        if flight.feedback:
+            self.feedback.write_text(flight.feedback, "utf-8", "replace")
+        text = template.render_prompt(
+            task, self._plan.intents, self._values(flight), flight.feedback
+        )
+        if text:
+            self.prompt.write_text(text, "utf-8", "replace")
+
+    def _values(self, flight: InFlight) -> dict[str, str]:
+        return {
+            "attempt": str(flight.attempt),
+            "prompt_file": str(self.prompt),
+            "feedback": flight.feedback,
+            "message_file": str(self.message),
+        }
+
+    def command(self, task: Task, flight: InFlight) -> tuple[str, ...]:
+        """Give the argument vector of the task's own command."""
+        values = self._values(flight)
+        values["prompt"] = _read(self.prompt) or ""
+        return template.render_command(task, values)
+
+    def check(
+        self, task: Task, flight: InFlight, command: str | tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Give the argument vector of a check or a reviewer."""
+        return template.render_command(task, self._values(flight), command)
+
+    def environment(self, task: Task, flight: InFlight) -> Mapping[str, str]:
+        """Give the whole environment of the attempt's commands."""
+        env = {
+            **self._fixed,
+            **template.variables(task),
+            **dict(task.env),
+            "BATCH_TASK": task.id,
+            "BATCH_ATTEMPT": str(flight.attempt),
+            "BATCH_SCOPE": "\n".join(task.scope),
+        }
+        if self.prompt.exists():
+            env["BATCH_PROMPT"] = str(self.prompt)
+        if flight.feedback:
+            env["BATCH_FEEDBACK"] = str(self.feedback)
+        return env
+
+    def body(self) -> str:
+        """Read what the command wants in the commit's body; empty if it said nothing."""
+        return (_read(self.message) or "").strip()
+
+    def blocked_by(self) -> str:
+        """Read why the command can't go on without a person; empty if it said nothing."""
+        return (_read(self.blocked) or "").strip()
+
+    def used(self) -> Usage:
+        """Read what the command says it used; anything but the documented form is unknown."""
+        text = _read(self.usage)
+        if text is None:
+            return Usage()
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError):
+            return Usage()
+        if not isinstance(table, dict):
+            return Usage()
+        return Usage(
+            usd=_amount(table.get("usd")),
+            input_tokens=_count(table.get("input_tokens")),
+            output_tokens=_count(table.get("output_tokens")),
+        )
+
+
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e9 else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < 1 << 53 else None
+
+
+def _read(path: Path) -> str | None:
+    """Read a file that a command may have replaced by anything; None if it is no plain file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        if not os.path.isfile(file.fileno()):
+            return None
+        return file.read(_MOST).decode("utf-8", "replace")

@@ -1,0 +1,88 @@
+"""Tips compared: has somebody moved the batch branch since the record's newest event?
+
+This is the O(1) check before each start; `git batch verify` walks the whole lineage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from git_batch.core.model import BatchStatus, InFlight, Oid, Phase, StopReason
+from git_batch.errors import GitError
+from git_batch.repo import commits
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A branch that is not where the record says; `commit` is the first one to look at."""
+
+    kind: str
+    detail: str
+    commit: Oid | None
+    way_out: str
+    status: BatchStatus
+    stop: StopReason
+
+
+def drift_of(
+    repo: Repository, refs: Refs, branch: str, head: Oid, flight: InFlight | None
+) -> Drift | None:
+    """Compare a branch's tip with the head that the record expects.
+
+    Raises:
+        GitError: objects that decide it can't be read; that is never "no drift".
+    """
+    tip = refs.read(f"refs/heads/{branch}")
+    if tip == head or (tip is not None and _is_settled(repo, flight, tip)):
+        return None
+    if tip is None:
+        return Drift(
+            "branch missing",
+            f"branch '{branch}' does not exist; the record expects {head}",
+            head,
+            f"git branch {branch} {head}",
+            BatchStatus.FAILED,
+            StopReason.LINEAGE_BROKEN,
+        )
+    if _descends(repo, tip, head):
+        return Drift(
+            "foreign commits",
+            f"branch '{branch}' is at {tip}, on top of the recorded {head}",
+            tip,
+            "git batch bless",
+            BatchStatus.NEEDS_HUMAN,
+            StopReason.FOREIGN_COMMITS,
+        )
+    back = _descends(repo, head, tip)
+    how = "was set back" if back else "was rewritten"
+    return Drift(
+        "moved back" if back else "history rewritten",
+        f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
+        tip,
+        f"git log --oneline {head}",
+        BatchStatus.FAILED,
+        StopReason.LINEAGE_BROKEN,
+    )
+
+
+def _is_settled(repo: Repository, flight: InFlight | None, tip: Oid) -> bool:
+    """Tell whether the tip is the settled commit of the task in flight (a crash window)."""
+    if flight is None or flight.phase is not Phase.SETTLED:
+        return False
+    facts = commits.read(repo, tip)
+    return facts.parents == (flight.parent,) and facts.tree == flight.tree
+
+
+def _descends(repo: Repository, tip: Oid, base: Oid) -> bool:
+    """Tell whether `base` is on the first-parent line of `tip`."""
+    oid: Oid | None = tip
+    for _ in range(MOST):
+        if oid == base or oid is None:
+            return oid is not None
+        facts = commits.read(repo, oid)
+        oid = facts.parents[0] if facts.parents else None
+    raise GitError(f"more than {MOST} commits lie between {tip} and {base}")

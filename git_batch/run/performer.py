@@ -1,0 +1,305 @@
+"""Effects to events: the only place where a decision becomes something in the world.
+
+Each method does one effect and answers with the event that says what came of it; a failed task is
+such an event and never an exception. Everything here can be done again after a crash: an attempt
+that is kept already is not kept twice, a commit that is made already is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from git_batch.core import effects as fx
+from git_batch.core import events as ev
+from git_batch.core import trailers
+from git_batch.core.codec import quote
+from git_batch.core.machine import Facts
+from git_batch.core.model import BatchStatus, InFlight, Oid, StopReason
+from git_batch.errors import GitError, LockedError, PreconditionError, StaleError
+from git_batch.repo import attempts, commits
+from git_batch.repo.restore import restore
+from git_batch.repo.trees import diff, paths_of
+from git_batch.run.context import RunContext
+from git_batch.run.lineage import drift_of
+from git_batch.run.settling import Settler
+from git_batch.run.tasks import KEEP, TaskRunner
+
+_COMMIT_ERRORS = (GitError, LockedError, OSError)
+
+
+class Performer:
+    """Does what `decide` asks for."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._c = context
+        self._tasks = TaskRunner(context)
+        self._settler = Settler(context, self._tasks)
+        self._sign = context.repo.signs_commits()
+        self._by_type: dict[type, Callable[[Any], ev.Event]] = {
+            fx.Enroll: self._enroll,
+            fx.StartAttempt: self._start_attempt,
+            fx.RunTask: self._run,
+            fx.RunChecks: self._check,
+            fx.Review: self._review,
+            fx.KeepWork: self._keep,
+            fx.Settle: self._settle,
+            fx.Commit: self._commit,
+            fx.AcceptUnchanged: self._unchanged,
+            fx.Close: self._close,
+        }
+
+    def perform(self, effect: fx.Effect) -> ev.Event:
+        """Do one effect.
+
+        Raises:
+            PreconditionError: the repository is not in a state to go on; nothing was recorded.
+        """
+        return self._by_type[type(effect)](effect)
+
+    def after(self, event: ev.Event) -> None:
+        """Do what may only happen once an event is recorded."""
+        ended_badly = isinstance(event, ev.Parked | ev.Reworked | ev.Interrupted | ev.Closed)
+        self._c.logs.publish(event.at, at_once=ended_badly)
+        if isinstance(event, ev.Committed) and self._settler.post_commit:
+            self._c.journal.publish()
+            self._settler.after_commit()
+
+    def _enroll(self, effect: fx.Enroll) -> ev.Event:
+        drifted = self._drifted()
+        if drifted is not None:
+            return drifted
+        facts = Facts(self._c.now(), self._c.runner)
+        return self._c.machine.admit(self._c.state, effect, facts)
+
+    def _start_attempt(self, effect: fx.StartAttempt) -> ev.Event:
+        drifted = self._drifted()
+        if drifted is not None:
+            return drifted
+        head = self._c.state.head
+        return ev.AttemptStarted(self._c.now(), effect.task, effect.attempt, head)
+
+    def _drifted(self) -> ev.Closed | None:
+        """Compare tips before anything starts; a wrong checkout is refused, nothing is recorded."""
+        c = self._c
+        state = c.state
+        found = drift_of(c.repo, c.refs, state.branch, state.head, state.in_flight)
+        if found is None:
+            on = c.refs.symbolic()
+            if on == c.branch:
+                return None
+            raise PreconditionError(
+                f"HEAD is not on '{state.branch}' any more",
+                f"git switch {state.branch}",
+            )
+        return ev.Closed(c.now(), found.status, found.stop, found.detail, found.way_out)
+
+    def _run(self, effect: fx.RunTask) -> ev.Event:
+        flight = effect.flight
+        return self._tasks.run(self._c.machine.task(flight.task), flight)
+
+    def _check(self, effect: fx.RunChecks) -> ev.Event:
+        flight = effect.flight
+        return self._tasks.check(self._c.machine.task(flight.task), flight)
+
+    def _review(self, effect: fx.Review) -> ev.Event:
+        """Keep the change for a person's verdict and go on with a clean tree."""
+        flight = effect.flight
+        assert flight.tree is not None
+        ref, changed = self._keep_tree(flight, flight.tree)
+        assert ref is not None
+        return ev.ReviewRequested(
+            at=self._c.now(),
+            task=flight.task,
+            attempt=flight.attempt,
+            tree=flight.tree,
+            parent=flight.parent,
+            ref=ref,
+            changed=changed[:KEEP],
+            changed_total=len(changed),
+        )
+
+    def _keep(self, effect: fx.KeepWork) -> ev.Event:
+        c, flight = self._c, effect.flight
+        base = c.repo.tree_of(c.state.head)
+        if not c.log.begun:
+            c.log.recover()
+            self._tasks.keep_log(flight)
+        c.scanner.begin(base)
+        ref, changed = self._keep_tree(flight, c.scanner.scan())
+        now, shown, total = c.now(), changed[:KEEP], len(changed)
+        match effect.ending:
+            case fx.Rework():
+                return ev.Reworked(now, flight.task, flight.attempt, ref, shown, total)
+            case fx.Interrupt(reason):
+                return ev.Interrupted(now, flight.task, flight.attempt, ref, shown, total, reason)
+            case fx.Park(failure, action):
+                return ev.Parked(
+                    now, flight.task, flight.attempt, failure, action, ref, shown, total
+                )
+
+    def _keep_tree(self, flight: InFlight, tree: Oid) -> tuple[str | None, tuple[bytes, ...]]:
+        """Keep a tree as the attempt's work unless that is done already; put its paths back."""
+        c = self._c
+        base = c.repo.tree_of(c.state.head)
+        changes = diff(c.repo.objects, base, tree)
+        ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
+        kept = c.refs.read(ref)
+        if kept is None and changes:
+            own = c.refs.read(f"{ref}-commits")
+            title = f"{flight.task}: attempt {flight.attempt} of {c.state.batch_id}"
+            parents = [c.state.head, *([own] if own else [])]
+            attempts.keep(
+                c.repo, c.refs, ref, tree=tree, parents=parents, title=title, who=c.who, at=c.now()
+            )
+        else:
+            # Kept before a crash: what differs from it now is not the attempt's and stays.
+            tree = commits.read(c.repo, kept).tree if kept else tree
+            changes = diff(c.repo.objects, base, tree)
+        self._put_back(base, tree)
+        return (ref if kept or changes else None), tuple(paths_of(changes))
+
+    def _put_back(self, base: Oid, tree: Oid) -> None:
+        """Put an attempt's paths back; go on only if nothing else is left in the way."""
+        progress = self._c.tools.progress
+        done = restore(self._c.scanner, base, tree)
+        for path, place in done.kept.items():
+            progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
+        if done.left:
+            names = "\n".join(f"\t{quote(p)}" for p in done.left[:20])
+            raise PreconditionError(
+                f"these paths were changed by somebody else and are left as they are:\n{names}",
+                "commit them elsewhere or put them away with 'git stash', then: git batch resume",
+            )
+
+    def _settle(self, effect: fx.Settle) -> ev.Event:
+        flight = effect.flight
+        return self._settler.settle(self._c.machine.task(flight.task), flight)
+
+    def _commit(self, effect: fx.Commit) -> ev.Event:
+        try:
+            return self._make_commit(effect.flight)
+        except StaleError:
+            raise
+        except _COMMIT_ERRORS as error:
+            said = f"'{effect.flight.task}' could not be committed: {error}"
+            return ev.Closed(
+                self._c.now(),
+                BatchStatus.NEEDS_HUMAN,
+                StopReason.COMMIT_FAILED,
+                said,
+                "git batch resume",
+            )
+
+    def _make_commit(self, flight: InFlight) -> ev.Event:
+        c = self._c
+        message = _message(flight)
+        tip = c.refs.read(c.branch)
+        if tip is not None and tip != flight.parent and self._is_it(tip, flight, message):
+            return ev.Committed(c.now(), flight.task, tip)
+        if tip != flight.parent:
+            return self._displaced(flight)
+        flight, commit, synced = self._publish_settled(flight)
+        if c.refs.symbolic() == c.branch:
+            self._set_index(flight)
+        try:
+            # Recording it follows at once, and syncs the move before it is told.
+            why = f"{flight.task}: committed"
+            c.refs.swap(c.branch, flight.parent, commit, why, synced=synced, durable=False)
+        except StaleError:
+            return self._displaced(flight)
+        return ev.Committed(c.now(), flight.task, commit)
+
+    def _publish_settled(self, flight: InFlight) -> tuple[InFlight, Oid, bool]:
+        """Make the commit object, then publish the event that decides it: one barrier for both.
+
+        What another process appended meanwhile gives the event another id, and so the commit.
+
+        Returns:
+            The flight with the published event's id, the commit, and whether it is on disk.
+        """
+        c = self._c
+        while True:
+            assert flight.tree
+            commit = commits.make(
+                c.repo,
+                tree=flight.tree,
+                parents=[flight.parent],
+                message=_message(flight),
+                who=c.who,
+                at=flight.since,
+                sign=self._sign,
+            )
+            synced = c.journal.publish(durable=False)
+            newer = c.state.in_flight
+            assert newer is not None
+            if newer.settled == flight.settled:
+                return flight, commit, synced
+            flight = newer
+
+    def _is_it(self, tip: Oid, flight: InFlight, message: bytes) -> bool:
+        """Tell whether the branch's tip is the settled commit, made before a crash."""
+        facts = commits.read(self._c.repo, tip)
+        expected = ((flight.parent,), flight.tree, message)
+        return (facts.parents, facts.tree, facts.message) == expected
+
+    def _set_index(self, flight: InFlight) -> None:
+        """Set the person's index for exactly the changed paths, before the branch moves."""
+        c = self._c
+        assert flight.tree is not None
+        if c.scanner.tree == flight.tree:
+            left = c.scanner.install()
+        else:  # settled by a run that is gone
+            base = c.repo.tree_of(flight.parent)
+            left = c.scanner.person.set_paths(diff(c.repo.objects, base, flight.tree))
+        for path in left:
+            c.tools.progress.note(f"left as it is in your index: '{quote(path)}'")
+
+    def _displaced(self, flight: InFlight) -> ev.Event:
+        """Somebody moved the branch between `settled` and the commit: keep the work, stop."""
+        assert flight.tree is not None
+        ref, changed = self._keep_settled(flight)
+        return ev.Interrupted(
+            self._c.now(),
+            flight.task,
+            flight.attempt,
+            ref,
+            changed[:KEEP],
+            len(changed),
+            "the branch was moved by somebody else before the commit",
+        )
+
+    def _keep_settled(self, flight: InFlight) -> tuple[str, tuple[bytes, ...]]:
+        """Keep the settled tree; files stay as they are, since the branch is not ours now."""
+        c = self._c
+        assert flight.tree is not None
+        ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
+        if c.refs.read(ref) is None:
+            title = f"{flight.task}: attempt {flight.attempt} of {c.state.batch_id}"
+            attempts.keep(
+                c.repo,
+                c.refs,
+                ref,
+                tree=flight.tree,
+                parents=[flight.parent],
+                title=title,
+                who=c.who,
+                at=c.now(),
+            )
+        base = c.repo.tree_of(flight.parent)
+        return ref, tuple(paths_of(diff(c.repo.objects, base, flight.tree)))
+
+    def _unchanged(self, effect: fx.AcceptUnchanged) -> ev.Event:
+        return ev.BecameUnchanged(self._c.now(), effect.flight.task, effect.flight.attempt)
+
+    def _close(self, effect: fx.Close) -> ev.Event:
+        return ev.Closed(
+            self._c.now(), effect.status, effect.stop, effect.reason, effect.next_action
+        )
+
+
+def _message(flight: InFlight) -> bytes:
+    """Give the whole message of the settled commit: its last trailer names the event."""
+    assert flight.settled
+    assert flight.message
+    return trailers.with_trailers(flight.message, [(trailers.RECORD, flight.settled)])

@@ -1,0 +1,46 @@
+"""Does a change stay where its task may be: tree against tree, never path lists from git.
+
+A path is stray when the scope does not match it, on whichever side of the change it is. `protect`
+wins over the scope. A new nested repository (a submodule entry that was not there) is refused
+everywhere: its content is not in the commit, so a clean clone would miss it. Symbolic links in
+scope are allowed: a link is content, and nothing here follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from git_batch.core.codec import quote
+from git_batch.core.model import Failure, Outcome, Task
+from git_batch.core.scope import Scope
+from git_batch.repo.trees import Change
+
+_LISTED = 50
+
+
+def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
+    """Say which paths of a change the task may not touch; None if there are none."""
+    scope, protected = Scope(task.scope), Scope(task.protect)
+    nested = [c for c in changes if c.is_gitlink and not c.old_mode]
+    stray = [c for c in changes if not scope.match(c.path)]
+    if stray:
+        return _failure(Outcome.SCOPE_REFUSED, "outside the scope", stray)
+    if nested:
+        return _failure(Outcome.SCOPE_REFUSED, "a nested git repository", nested)
+    kept = [c for c in changes if task.protect and protected.match(c.path)]
+    if kept:
+        return _failure(Outcome.PROTECTED_CHANGED, "protected", kept)
+    return None
+
+
+def _failure(outcome: Outcome, why: str, changes: Sequence[Change]) -> Failure:
+    names = [quote(c.path) for c in changes]
+    more = len(names) - _LISTED
+    shown = ", ".join(f"'{n}'" for n in names[:3])
+    if names[3:]:
+        shown += f" and {len(names) - 3} more"
+    lines = [f"{c.kind}: {quote(c.path)}" for c in changes[:_LISTED]]
+    if more > 0:
+        lines.append(f"… and {more} more")
+    listing = "\n".join(lines)
+    return Failure(outcome, f"changed {shown}: {why}", f"These paths are {why}:\n\n{listing}")

@@ -1,0 +1,112 @@
+"""The exact commands that help a person with a batch and its tasks, in the order of their use.
+
+First look, then decide, then go on. Nothing here destroys work, and every command can be pasted
+into a shell as it is: ids are plain words by the plan's rules, all else is quoted. A label says
+what a command is for.
+"""
+
+from __future__ import annotations
+
+from git_batch.core.model import (
+    RESUMABLE,
+    BatchState,
+    BatchStatus,
+    Outcome,
+    Plan,
+    StopReason,
+    TaskStatus,
+)
+from git_batch.views.escape import one_line, shell_word
+from git_batch.views.standing import Board, Standing
+
+Labelled = tuple[str, str]
+
+_LOOK_AT_THE_CHANGE = frozenset(
+    {
+        Outcome.SCOPE_REFUSED,
+        Outcome.PROTECTED_CHANGED,
+        Outcome.EMPTY,
+        Outcome.CHECK_CHANGED_TREE,
+        Outcome.REVIEW_PENDING,
+        Outcome.REVIEW_REWORK,
+        Outcome.REVIEW_REJECTED,
+        Outcome.REVIEW_CHANGED_TREE,
+    }
+)
+"""Outcomes whose reason is in what was changed rather than in what was printed."""
+
+
+def task_commands(board: Board, standing: Standing) -> list[Labelled]:
+    """Give the commands for one task that waits for a person; only a look at any other."""
+    look = [("look", _look(standing))]
+    if not standing.waits or board.live or board.state.status not in RESUMABLE:
+        return look
+    task = standing.task.id
+    if standing.state is TaskStatus.IN_REVIEW:
+        return [
+            *look,
+            ("accept", f"git batch review {task} --accept"),
+            ("ask for more", f"git batch review {task} --rework -m 'WHY'"),
+            ("reject", f"git batch review {task} --reject -m 'WHY'"),
+        ]
+    answer = " -m 'ANSWER'" if standing.outcome is Outcome.BLOCKED else ""
+    found = [*look, ("try again", f"git batch retry {task}{answer}")]
+    last = standing.last
+    if last is not None and last.ref is not None:
+        found.append(("go on from its work", f"git batch retry {task} --from-attempt {last.n}"))
+    dependents = " --dependents" if board.skips(standing.place) else ""
+    return [*found, ("leave it out", f"git batch skip {task}{dependents}")]
+
+
+def kept_work(standing: Standing) -> list[Labelled]:
+    """Give the ref that keeps the newest attempt's work, and the command that shows it."""
+    last = standing.last
+    done = standing.state in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
+    if last is None or last.ref is None or done:
+        return []
+    # An attempt's first parent is the tip it began on; it has more if the task made commits.
+    return [
+        ("kept", one_line(last.ref)),
+        ("see it", f"git show --first-parent {shell_word(last.ref)}"),
+    ]
+
+
+def next_commands(state: BatchState, plan: Plan, *, live: bool = False) -> list[str]:
+    """Give what a person can do next, most useful first, each once."""
+    return list_next(Board(state, plan, live=live))
+
+
+def list_next(board: Board) -> list[str]:
+    """Give what a person can do next, from a board that exists already."""
+    found = ["git batch status --watch"] if board.live else []
+    for standing in board:
+        if standing.waits:
+            found += [command for _, command in task_commands(board, standing)]
+    found += _for_batch(board)
+    return list(dict.fromkeys(found))
+
+
+def _look(standing: Standing) -> str:
+    what = "--diff" if standing.outcome in _LOOK_AT_THE_CHANGE else "--output"
+    return f"git batch show {standing.task.id} {what}"
+
+
+def _for_batch(board: Board) -> list[str]:
+    state = board.state
+    if board.live:
+        return []
+    if state.status is BatchStatus.COMPLETED:
+        return ["git batch verify", "git batch land"]
+    if state.status is BatchStatus.ABANDONED:
+        return []
+    useless = ("", "git batch report")  # whoever reads this has that before their eyes
+    # It may come from another clone's record; whatever it is, it is one line.
+    recorded = [] if state.next_action in useless else [one_line(state.next_action)]
+    if state.status not in RESUMABLE:
+        return [*recorded, "git batch verify"]
+    budget = state.authorization and state.authorization.budget
+    limit = budget.max_tasks if budget else None
+    if state.stop is not StopReason.BUDGET or limit is None or state.enrolled < limit:
+        return [*recorded, "git batch resume"]
+    waiting = sum(standing.state is TaskStatus.PENDING for standing in board)
+    return [f"git batch resume --max-tasks +{max(waiting, 1)}"]

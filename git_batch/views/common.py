@@ -1,0 +1,220 @@
+"""The words and small forms that all views share: times, counts, usage, commands, indentation.
+
+Text from outside is escaped where it is put into a line. Text of several lines is only ever shown
+with a gutter (`| `) before each line, so none of it can pass for a line of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from git_batch.core.duration import format_duration
+from git_batch.core.model import (
+    BatchStatus,
+    Command,
+    Oid,
+    StopReason,
+    TaskStatus,
+    Usage,
+)
+from git_batch.views.escape import MORE, one_line, printable
+
+VERSION = 1
+"""Of all JSON that git-batch writes; keys are added to, never changed or taken away."""
+
+NOT_RUN = "not_run"
+"""The word for tasks that are pending and that a stop keeps from running."""
+
+_WORDS: dict[str, str] = {
+    TaskStatus.ENROLLED: "in flight",
+    TaskStatus.NEEDS_HUMAN: "need a human",
+    TaskStatus.SKIPPED_BLOCKED: "skipped",
+}
+_ORDER = (
+    TaskStatus.COMMITTED,
+    TaskStatus.UNCHANGED,
+    TaskStatus.SETTLED,
+    TaskStatus.ENROLLED,
+    TaskStatus.NEEDS_HUMAN,
+    TaskStatus.IN_REVIEW,
+    TaskStatus.SKIPPED_BLOCKED,
+    TaskStatus.DROPPED,
+    NOT_RUN,
+    TaskStatus.PENDING,
+)
+
+
+class Drift(Protocol):
+    """A way in which the branch is not what the record says."""
+
+    @property
+    def kind(self) -> str:
+        """Name it."""
+
+    @property
+    def detail(self) -> str:
+        """Say what was found and what was expected."""
+
+    @property
+    def commit(self) -> str | None:
+        """Give the first commit to look at."""
+
+    @property
+    def way_out(self) -> str:
+        """Give the command that helps, empty if there is none."""
+
+
+def words(name: str) -> str:
+    """Write a name of the contract in words: "check_failed" as "check failed"."""
+    if name.startswith("not_run_"):
+        return f"not run ({words(name.removeprefix('not_run_'))})"
+    return name.replace("_", " ")
+
+
+def state_word(state: str, n: int = 1) -> str:
+    """Say a task's state, of one task or of several."""
+    if n == 1 and state == TaskStatus.NEEDS_HUMAN:
+        return "needs a human"
+    return _WORDS.get(state, words(state))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sort states of tasks: what is done first, what has not begun last."""
+    places: dict[str, int] = {name: place for place, name in enumerate(_ORDER)}
+    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
+
+
+def counted(n: int, noun: str) -> str:
+    """Say a number of things: "1 task", "2 tasks"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def counts_text(counts: Mapping[str, int], *, more: Mapping[str, str] | None = None) -> str:
+    """Say how many tasks there are and in which states; the numbers add up.
+
+    Args:
+        more: what is said in brackets after a state.
+    """
+    total = counted(sum(counts.values()), "task")
+    said = []
+    for state in in_order(state for state, n in counts.items() if n):
+        n = counts[state]
+        extra = f" ({more[state]})" if more and more.get(state) else ""
+        said.append(f"{n} {state_word(state, n)}{extra}")
+    return f"{total}: {', '.join(said)}" if said else total
+
+
+def stop_of(status: BatchStatus, stop: StopReason | None) -> StopReason | None:
+    """Say why a batch ended; who abandons one gives no other reason."""
+    return StopReason.ABANDONED if status is BatchStatus.ABANDONED else stop
+
+
+def batch_text(status: BatchStatus, stop: StopReason | None, *, live: bool) -> str:
+    """Say where a batch stands: its state, and why it is not running."""
+    if status is BatchStatus.RUNNING:
+        return "running" if live else "not finished, and nobody is running it"
+    why = stop_of(status, stop)
+    bare = why is None or why.value == status.value
+    return words(status) if bare else f"{words(status)} ({words(str(why))})"
+
+
+def action_of(status: BatchStatus, recorded: str, *, live: bool) -> str | None:
+    """Give the one next command; the record has one for every stop, a run that died has none."""
+    if live:
+        return None
+    if status is BatchStatus.RUNNING:
+        return "git batch resume"
+    return recorded or None
+
+
+def short(oid: str | None) -> str:
+    """Abbreviate an object id."""
+    return one_line(oid[:10]) if oid else "none"
+
+
+def moment(at: datetime) -> str:
+    """Write a time with its offset."""
+    return at.isoformat(" ", "seconds")
+
+
+def rfc3339(at: datetime | None) -> str | None:
+    """Write a time for programs."""
+    return None if at is None else at.isoformat()
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Say how long ago a time was, or in how long it will be."""
+    seconds = (now - at).total_seconds()
+    if seconds < 0:
+        return f"in {format_duration(float(round(-seconds)))}"
+    return f"{format_duration(float(round(seconds)))} ago"
+
+
+def usage_text(usage: Usage) -> str:
+    """Say what agents used; what nobody wrote is unknown, not nothing."""
+    known = (usage.usd, usage.input_tokens, usage.output_tokens)
+    if known == (None, None, None):
+        return "unknown"
+    usd = "USD unknown" if usage.usd is None else f"{usage.usd:.2f} USD"
+    tokens = (
+        f"{kind} tokens unknown" if n is None else f"{n} {kind} tokens"
+        for kind, n in (("input", usage.input_tokens), ("output", usage.output_tokens))
+    )
+    return ", ".join((usd, *tokens))
+
+
+def usage_json(usage: Usage) -> dict[str, float | int | None] | None:
+    """Give what agents used, None if nobody wrote anything."""
+    if usage == Usage():
+        return None
+    return {
+        "usd": usage.usd,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def command_text(command: Command) -> str:
+    """Write a command as a person would type it; not escaped yet."""
+    import shlex  # the text of `status` has no command, and must be fast
+
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def names(ids: Sequence[str], most: int = 20, total: int | None = None) -> str:
+    """List names in single quotes, and how many are left out."""
+    shown = ", ".join(f"'{one_line(i)}'" for i in ids[:most])
+    more = (len(ids) if total is None else total) - min(len(ids), most)
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def rows(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Write labelled lines, their values in one column; the values are escaped already."""
+    listed = list(pairs)
+    column = max((len(label) for label, _ in listed), default=0) + 2
+    return [f"{label + ':':<{column}}{value}" for label, value in listed]
+
+
+def gutter(text: str, indent: int, *, most: int | None = None) -> list[str]:
+    """Show a text of several lines, each behind a gutter; say how many are left out."""
+    lines = printable(text).rstrip("\n").split("\n")
+    shown = lines if most is None else lines[:most]
+    result = [" " * indent + f"| {line}".rstrip() for line in shown]
+    if len(shown) < len(lines):
+        result.append(" " * indent + f"{MORE} {counted(len(lines) - len(shown), 'more line')}")
+    return result
+
+
+def field(label: str, text: str, indent: int, column: int) -> list[str]:
+    """Write a labelled text: beside its label if it is one line, else below it with a gutter."""
+    head = " " * indent + f"{label + ':':<{column}}"
+    if "\n" not in text.rstrip("\n"):
+        return [(head + printable(text.rstrip("\n"))).rstrip()]
+    return [head.rstrip(), *gutter(text, indent + 2)]
+
+
+def oid_or_none(oid: Oid | None) -> str | None:
+    """Give an object id for JSON."""
+    return None if oid is None else str(oid)

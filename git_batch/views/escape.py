@@ -1,0 +1,92 @@
+r"""What is printed for people holds no character that acts on a terminal or can't be seen.
+
+Plans, output of tasks, names of files and people, and records from elsewhere hold anything: an
+escape sequence that clears the screen, a bidi override that shows another command than the one
+that runs. `printable` writes such characters as Python would (`\x1b`, `\u202e`); which ones they
+are is `core.scope.HIDDEN`, besides all that this Python's Unicode does not know as printable.
+Every view ends in one of these functions; `printable` is idempotent, so twice does no harm.
+
+Widths count characters: the width of what a terminal draws is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from git_batch.core.scope import HIDDEN
+
+MORE = "..."
+"""ASCII, as output may be: whoever reads with LC_ALL=C shall not get an error instead."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_SAFE_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
+_GIT_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+
+
+def printable(text: str) -> str:
+    """Write every character visibly, apart from newline, tab and the spaces of all scripts."""
+    if text.isprintable() and HIDDEN.search(text) is None:
+        return text
+    shown = HIDDEN.sub(_unless_layout, text)
+    if shown.isascii():
+        return shown
+    return "".join(c if c.isprintable() or c.isspace() else _visible(c) for c in shown)
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """Write a text in one line, line breaks visibly; cut to a number of characters if given."""
+    shown = printable(text).replace("\n", "\\n").replace("\t", "\\t")
+    if width is None or len(shown) <= width:
+        return shown
+    return shown[: max(width - len(MORE), 0)] + MORE
+
+
+def path_text(path: bytes) -> str:
+    """Write a path as git does: quoted when it holds anything that is not plain text."""
+    try:
+        text = path.decode("utf-8")
+    except UnicodeDecodeError:
+        return _quoted(path)
+    if '"' in text or "\\" in text or one_line(text) != text:
+        return _quoted(path)
+    return text
+
+
+def output_text(raw: bytes) -> str:
+    """Write a program's output: bytes that are no UTF-8 visibly, colours left out."""
+    text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return printable(_COLOUR.sub("", text))
+
+
+def shell_word(text: str) -> str:
+    """Write a word so that a shell takes it as it is; a command may hold it, whatever it is."""
+    shown = one_line(text)
+    if shown and _SAFE_WORD.issuperset(shown) and not shown.startswith("-"):
+        return shown
+    return "'" + shown.replace("'", "'\\''") + "'"
+
+
+def json_text(value: object) -> str:
+    """Write JSON in ASCII, so it is valid in every locale and harmless on every terminal."""
+    import json  # the text of `status` does not need it, and must be fast
+
+    return json.dumps(value, indent=2).replace("\x7f", "\\u007f")
+
+
+def _quoted(path: bytes) -> str:
+    body = (
+        f"\\{_GIT_ESCAPES[b]}" if b in _GIT_ESCAPES else chr(b) if 32 <= b < 127 else f"\\{b:03o}"
+        for b in path
+    )
+    return f'"{"".join(body)}"'
+
+
+def _unless_layout(match: re.Match[str]) -> str:
+    return match[0] if match[0] in "\n\t" else _visible(match[0])
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

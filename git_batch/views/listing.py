@@ -1,0 +1,55 @@
+"""`git batch list`: one line per batch, from header and newest event alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from git_batch.core.model import TaskStatus
+from git_batch.views.common import VERSION, batch_text, counts_text, rfc3339, stop_of
+from git_batch.views.escape import one_line
+
+if TYPE_CHECKING:
+    from git_batch.core.record import Entry, Header
+
+
+class Listed(NamedTuple):
+    """One batch of the list; `live` if somebody runs it now."""
+
+    head: Header
+    entry: Entry
+    live: bool
+
+
+def list_text(batches: Sequence[Listed]) -> str:
+    """Say where each batch stands, one line each, in the given order."""
+    column = max((len(b.head.batch_id) for b in batches), default=0)
+    lines = []
+    for batch in batches:
+        totals = batch.entry.totals
+        stands = batch_text(totals.status, totals.stop, live=batch.live)
+        said = f"{stands}; {counts_text(totals.counts)}; {one_line(batch.head.title)}"
+        lines.append(f"{one_line(batch.head.batch_id):<{column}}  {said}\n")
+    return "".join(lines)
+
+
+def list_json(batches: Sequence[Listed]) -> dict[str, Any]:
+    """Give where each batch stands, in the given order."""
+    return {"version": VERSION, "batches": [_batch_json(batch) for batch in batches]}
+
+
+def _batch_json(batch: Listed) -> dict[str, Any]:
+    head, totals = batch.head, batch.entry.totals
+    stop = stop_of(totals.status, totals.stop)
+    return {
+        "batch_id": head.batch_id,
+        "slug": head.slug,
+        "title": head.title,
+        "branch": head.branch,
+        "state": totals.status.value,
+        "outcome": None if stop is None else stop.value,
+        "live": batch.live,
+        "counts": {status.value: totals.counts.get(status.value, 0) for status in TaskStatus},
+        "created_at": rfc3339(head.created_at),
+        "updated_at": rfc3339(totals.updated_at),
+    }

@@ -1,0 +1,93 @@
+"""`git batch log`: every transition, one line each: when, which step, what, and who."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from git_batch.core import events as ev
+from git_batch.core.model import Oid, TaskId
+from git_batch.core.record import subject
+from git_batch.views.common import VERSION, moment, rfc3339, short
+from git_batch.views.escape import one_line
+
+if TYPE_CHECKING:
+    from git_batch.core.record import Entry
+
+Entries = Sequence[tuple[Oid, "Entry"]]
+
+
+def log_lines(entries: Entries, *, task: TaskId | None = None) -> str:
+    """List transitions in the given order.
+
+    Args:
+        task: only those that concern it.
+    """
+    listed = [(oid, entry) for oid, entry in entries if concerns(entry.event, task)]
+    column = max((len(str(entry.step)) for _, entry in listed), default=0)
+    lines = []
+    for oid, entry in listed:
+        event = entry.event
+        why = _why(event)
+        said = subject(event) + (f": {why}" if why else "")
+        lines.append(
+            f"{moment(event.at)}  {entry.step:>{column}}  {short(oid)}  {one_line(said)}"
+            f"  [{one_line(who(entry))}]\n"
+        )
+    return "".join(lines)
+
+
+def log_json(entries: Entries, *, task: TaskId | None = None) -> dict[str, Any]:
+    """Give transitions in the given order."""
+    listed = (pair for pair in entries if concerns(pair[1].event, task))
+    return {"version": VERSION, "events": [_event_json(oid, entry) for oid, entry in listed]}
+
+
+def concerns(event: ev.Event, task: TaskId | None) -> bool:
+    """Tell whether an event is about a task; every event is about None."""
+    if isinstance(event, ev.Decided):
+        return task is None or task in event.tasks
+    return task is None or getattr(event, "task", None) == task
+
+
+def who(entry: Entry) -> str:
+    """Name the person who caused a transition, else the run that recorded it."""
+    event = entry.event
+    match event:
+        case ev.Authorized():
+            return str(event.authorization.actor)
+        case ev.StopRequested() | ev.Reviewed() | ev.Decided():
+            return str(event.actor)
+    return entry.runner or "unknown"
+
+
+def _why(event: ev.Event) -> str:
+    match event:
+        case ev.AttemptFailed() | ev.ChecksFailed() | ev.Parked():
+            return event.failure.reason
+        case ev.Interrupted() | ev.Closed():
+            return event.reason
+        case ev.Decided():
+            return event.why
+        case ev.Reviewed():
+            return event.summary
+    return ""
+
+
+def _event_json(oid: Oid, entry: Entry) -> dict[str, Any]:
+    event = entry.event
+    failure = getattr(event, "failure", None)
+    task = getattr(event, "task", None)
+    tasks = event.tasks if isinstance(event, ev.Decided) else (task,) if task else ()
+    return {
+        "oid": oid,
+        "step": entry.step,
+        "at": rfc3339(event.at),
+        "event": ev.KINDS[type(event)],
+        "tasks": list(tasks),
+        "attempt": getattr(event, "attempt", None),
+        "outcome": None if failure is None else failure.outcome.value,
+        "subject": subject(event),
+        "reason": _why(event) or None,
+        "who": who(entry),
+    }

@@ -1,0 +1,131 @@
+"""The morning report as text and as JSON; `outline` knows what it says, this how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from git_batch.core.model import Attempt, BatchState, CheckResult, Plan
+from git_batch.views.commands import list_next, next_commands
+from git_batch.views.common import Drift, field, rfc3339, rows
+from git_batch.views.escape import one_line, path_text, printable
+from git_batch.views.outline import Item, Logs, Outline, outline
+from git_batch.views.standing import Board, Standing
+from git_batch.views.status import board_json
+
+__all__ = ["history_json", "next_commands", "report_json", "report_text"]
+
+_COLUMN = 14
+
+
+def report_text(state: BatchState, plan: Plan, *, logs: Logs, live: bool, width: int = 80) -> str:
+    """Write the report for a terminal: numbers and what needs a person first, then every task.
+
+    Args:
+        width: characters in a line; what a person may have to copy is never cut.
+    """
+    said = outline(Board(state, plan, live=live), logs)
+    lines = [f"{one_line(said.batch)}: {one_line(said.title)}", ""]
+    for line in rows((label, one_line(text)) for label, text in said.facts):
+        lines += wrapped(line, width)
+    lines += _needs(said, width)
+    for heading, items in said.groups:
+        lines += ["", f"{heading}:"]
+        column = min(max(len(item.task) for item in items), 32)
+        for item in items:
+            lines += _item(item, column)
+    return printable("\n".join(lines)) + "\n"
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Break a labelled line at spaces, further lines below its value; long words stay whole."""
+    at = line.index(":") + 1
+    hang = at + len(line[at:]) - len(line[at:].lstrip())
+    lines, current = [], line[:hang]
+    for word in line[hang:].split(" "):
+        if len(current) > hang and len(current) + len(word) >= width:
+            lines.append(current.rstrip())
+            current = " " * hang
+        current += f"{word} "
+    return [*lines, current.rstrip()]
+
+
+def _needs(said: Outline, width: int) -> list[str]:
+    lines = []
+    if said.needs:
+        lines += ["", f"needs a human ({len(said.needs)}):"]
+    for item in said.needs:
+        lines.append(one_line(f"  {item.task}: {item.word}: {item.reason}", width))
+        column = max(len(label) for label, _ in item.commands) + 2
+        for label, command in item.commands:
+            lines.append(f"    {label + ':':<{column}}{one_line(command)}")
+    if said.following:
+        lines += ["", "then:" if said.needs else "next:"]
+        lines += [f"    {one_line(command)}" for command in said.following]
+    return lines
+
+
+def _item(item: Item, column: int) -> list[str]:
+    # Whoever never ran has nothing to tell but why.
+    brief = not item.facts and "\n" not in item.reason
+    facts = ", ".join((item.word, *item.facts))
+    if brief and item.reason:
+        facts = f"{facts}: {item.reason}"
+    lines = [f"  {item.task:<{column}}  {one_line(facts)}"]
+    if item.reason and not brief:
+        lines += field("reason", item.reason, 4, _COLUMN)
+    for label, text in item.details:
+        lines += field(label, text, 4, _COLUMN)
+    if item.tail:
+        lines.append(f"    {item.tail_of}:")
+        lines += [f"      | {one_line(line)}".rstrip() for line in item.tail]
+    return lines
+
+
+def report_json(
+    state: BatchState,
+    plan: Plan,
+    *,
+    live: bool,
+    head_commit: str | None,
+    drift: Sequence[Drift],
+) -> dict[str, Any]:
+    """Give the status, each task's attempts besides, and the next commands."""
+    board = Board(state, plan, live=live)
+    result = board_json(board, head_commit, drift)
+    for standing, task in zip(board, result["tasks"], strict=True):
+        task["history"] = history_json(standing)
+    result["next_commands"] = list_next(board)
+    return result
+
+
+def history_json(standing: Standing) -> list[dict[str, Any]]:
+    """Give the attempts of a task that have ended, oldest first."""
+    return [_attempt_json(standing, attempt) for attempt in standing.history]
+
+
+def _attempt_json(standing: Standing, attempt: Attempt) -> dict[str, Any]:
+    show = f"git batch show {standing.task.id} --output --attempt {attempt.n}"
+    log = attempt.log
+    return {
+        "n": attempt.n,
+        "outcome": attempt.outcome.value,
+        "started_at": rfc3339(attempt.started_at),
+        "ended_at": rfc3339(attempt.ended_at),
+        "exit_status": attempt.exit_status,
+        "reason": attempt.reason or None,
+        "checks": [_check_json(check) for check in attempt.checks],
+        "changed_paths": [path_text(path) for path in attempt.changed],
+        "changed_total": attempt.changed_total,
+        "ref": attempt.ref,
+        "log": log and {"size": log.size, "sha256": log.sha256, "show": show},
+    }
+
+
+def _check_json(check: CheckResult) -> dict[str, Any]:
+    return {
+        "command": check.command,
+        "outcome": check.outcome,
+        "status": check.status,
+        "seconds": check.seconds,
+    }

@@ -1,0 +1,243 @@
+"""Where a batch stands, in one screen, and as JSON.
+
+The text needs the record's header and its newest event only, so it costs the same for three tasks
+and for ten thousand: the event repeats the totals and the task in flight. The JSON lists every
+task and takes the whole state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from git_batch.core.duration import format_duration
+from git_batch.core.machine import counts
+from git_batch.core.model import (
+    Authorization,
+    BatchState,
+    InFlight,
+    Phase,
+    Plan,
+    TaskStatus,
+)
+from git_batch.views.common import (
+    VERSION,
+    Drift,
+    action_of,
+    ago,
+    batch_text,
+    counted,
+    counts_text,
+    moment,
+    names,
+    oid_or_none,
+    rfc3339,
+    rows,
+    short,
+    stop_of,
+    usage_json,
+    usage_text,
+    words,
+)
+from git_batch.views.escape import one_line
+
+if TYPE_CHECKING:
+    from git_batch.core.record import Entry, Header, Totals
+    from git_batch.views.standing import Board, Standing
+
+NAMED = 20
+"""Tasks that are named; the record lists as many."""
+
+_PHASES = {
+    Phase.READY: "between two attempts",
+    Phase.RUNNING: "its command",
+    Phase.RAN: "its command is done",
+    Phase.CHECKED: "its checks are done",
+    Phase.FAILED: "it failed",
+    Phase.SETTLED: "about to be committed",
+}
+
+
+def status_text(
+    head: Header, entry: Entry, *, live: str | None, drift: Sequence[Drift], now: datetime
+) -> str:
+    """Say where a batch stands, from header and newest event alone.
+
+    Args:
+        live: who runs it now (process, host, since), None if nobody does.
+    """
+    totals = entry.totals
+    stands = batch_text(totals.status, totals.stop, live=live is not None)
+    lines = [
+        ("batch", f"{one_line(head.batch_id)}  {one_line(head.title)}".rstrip()),
+        ("branch", f"{one_line(head.branch)} at {short(totals.head)}, base {short(head.base)}"),
+        ("state", f"{stands}, {ago(totals.updated_at, now)}"),
+    ]
+    if live is not None:
+        lines.append(("runner", one_line(live)))
+    if totals.reason:
+        lines.append(("reason", one_line(totals.reason)))
+    lines.append(("tasks", counts_text(totals.counts)))
+    if entry.in_flight is not None:
+        lines.append(("in flight", _flight_text(entry.in_flight, live is not None, now)))
+    lines += _needs(totals)
+    lines += _authority(head.authorization, totals, now)
+    lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in drift]
+    if totals.stop_requested:
+        lines.append(("stop", "asked for, after the task in flight"))
+    ways = [one_line(d.way_out) for d in drift if d.way_out]
+    action = action_of(totals.status, totals.next_action, live=live is not None)
+    following = ways or ([one_line(action)] if action else [])
+    return "\n".join(rows([*lines, *(("next", way) for way in following)])) + "\n"
+
+
+def _flight_text(flight: InFlight, live: bool, now: datetime) -> str:
+    since = f"since {moment(flight.since)} ({ago(flight.since, now)})"
+    phase = _PHASES[flight.phase]
+    if flight.phase is Phase.FAILED and flight.failure is not None:
+        phase = f"{phase}: {words(flight.failure.outcome)}"
+    if not live and flight.phase is Phase.RUNNING:
+        phase = "its command was cut short"
+    return f"'{one_line(flight.task)}', attempt {flight.attempt}, {phase}, {since}"
+
+
+def _needs(totals: Totals) -> list[tuple[str, str]]:
+    """Say which tasks need a person; only stops and parks list their ids."""
+    if not totals.needs_total:
+        return []
+    if not totals.needs:
+        return [("needs a human", f"{counted(totals.needs_total, 'task')}, see git batch report")]
+    return [("needs a human", names(totals.needs, NAMED, totals.needs_total))]
+
+
+def _authority(a: Authorization | None, totals: Totals, now: datetime) -> list[tuple[str, str]]:
+    if a is None:
+        return [("authorized", "not yet")]
+    signed = ", signed" if a.signed else ""
+    who = f"by {one_line(str(a.actor))} at {moment(a.confirmed_at)} (no. {a.seq}{signed})"
+    found = [("authorized", who if a.expires_at else f"{who}, no expiry")]
+    if a.expires_at is not None:
+        verb = "expired" if now >= a.expires_at else "expires"
+        found.append((verb, f"{moment(a.expires_at)} ({ago(a.expires_at, now)})"))
+    if a.deadline_at is not None:
+        found.append(("deadline", f"{moment(a.deadline_at)} ({ago(a.deadline_at, now)})"))
+    return [*found, ("budget", _budget_text(a, totals)), ("usage", _spent_text(a, totals))]
+
+
+def _budget_text(a: Authorization, totals: Totals) -> str:
+    limit, used = a.budget.max_tasks, totals.enrolled
+    if limit is None:
+        said = [f"{counted(used, 'enrollment')}, no limit"]
+    else:
+        said = [f"{used} of {counted(limit, 'enrollment')}, {max(limit - used, 0)} left"]
+    said.append(
+        f"{totals.consecutive_failures} of {a.budget.qa_failure_limit} failed checks in a row"
+    )
+    if a.budget.max_wait:
+        said.append(f"waits up to {format_duration(a.budget.max_wait)}")
+    return "; ".join(said)
+
+
+def _spent_text(a: Authorization, totals: Totals) -> str:
+    said = usage_text(totals.usage)
+    if a.budget.max_usd is not None:
+        said += f"; limit {a.budget.max_usd:.2f} USD"
+    if a.budget.max_tokens is not None:
+        said += f"; limit {a.budget.max_tokens} tokens"
+    return said
+
+
+def status_json(
+    state: BatchState,
+    plan: Plan,
+    *,
+    live: bool,
+    head_commit: str | None,
+    drift: Sequence[Drift],
+) -> dict[str, Any]:
+    """Give where a batch and each of its tasks stand; the keys are a contract.
+
+    Args:
+        head_commit: where the branch is, None if it does not exist.
+    """
+    from git_batch.views.standing import Board  # the text does without, and must be fast
+
+    return board_json(Board(state, plan, live=live), head_commit, drift)
+
+
+def board_json(board: Board, head_commit: str | None, drift: Sequence[Drift]) -> dict[str, Any]:
+    """Give the status of a board that exists already."""
+    state = board.state
+    standings = list(board)
+    stop = stop_of(state.status, state.stop)
+    return {
+        "version": VERSION,
+        "batch_id": state.batch_id,
+        "slug": state.slug,
+        "title": state.title,
+        "branch": state.branch,
+        "base": state.base,
+        "head": head_commit,
+        "plan_digest": state.plan_digest,
+        "state": state.status.value,
+        "outcome": None if stop is None else stop.value,
+        "reason": state.reason or None,
+        "next_action": action_of(state.status, state.next_action, live=board.live),
+        "live": board.live,
+        "authorization": _authorization_json(state.authorization),
+        "budget": _budget_json(state, board.plan),
+        "counts": {status.value: n for status, n in counts(state).items()},
+        "tasks": [task_json(standing) for standing in standings],
+        "drift": [{"kind": d.kind, "detail": d.detail, "commit": d.commit} for d in drift],
+        "review": _review_json(standings),
+    }
+
+
+def task_json(standing: Standing) -> dict[str, Any]:
+    """Give one task."""
+    return {
+        "id": standing.task.id,
+        "title": standing.task.title,
+        "state": standing.state.value,
+        "outcome": None if standing.outcome is None else standing.outcome.value,
+        "reason": standing.reason or None,
+        "attempts": standing.attempts,
+        "commit": oid_or_none(standing.commit),
+        "blocked_by": list(standing.task.blocked_by),
+        "started_at": rfc3339(standing.started_at),
+        "ended_at": rfc3339(standing.ended_at),
+        "usage": usage_json(standing.usage),
+    }
+
+
+def _authorization_json(a: Authorization | None) -> dict[str, Any] | None:
+    if a is None:
+        return None
+    return {
+        "seq": a.seq,
+        "actor": str(a.actor),
+        "confirmed_at": rfc3339(a.confirmed_at),
+        "expires_at": rfc3339(a.expires_at),
+        "signed": a.signed,
+    }
+
+
+def _budget_json(state: BatchState, plan: Plan) -> dict[str, Any]:
+    a = state.authorization
+    budget = plan.budget if a is None else a.budget
+    return {
+        "max_tasks": budget.max_tasks,
+        "enrolled": state.enrolled,
+        "deadline_at": None if a is None else rfc3339(a.deadline_at),
+        "qa_failure_limit": budget.qa_failure_limit,
+        "consecutive_qa_failures": state.consecutive_failures,
+    }
+
+
+def _review_json(standings: Sequence[Standing]) -> dict[str, Any] | None:
+    """Give the review that waits longest in the plan's order."""
+    for standing in standings:
+        if standing.waits and standing.state is TaskStatus.IN_REVIEW:
+            return {"task": standing.task.id, "since": rfc3339(standing.ended_at)}
+    return None

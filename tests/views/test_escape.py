@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from git_batch.core.codec import unquote
+from git_batch.core.scope import HIDDEN
+from git_batch.views.escape import (
+    json_text,
+    one_line,
+    output_text,
+    path_text,
+    printable,
+    shell_word,
+)
+
+ANY = st.text(st.characters(codec=None))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, Grün, 漢字, 🎉", "plain, Grün, 漢字, 🎉"),
+        ("a\nb\tc", "a\nb\tc"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\r\x00\x7f\x9b", "\\x0d\\x00\\x7f\\x9b"),
+        ("a\u202eb\u2066c\u200bd\ufeff", "a\\u202eb\\u2066c\\u200bd\\ufeff"),
+        ("\udcff\ud800", "\\udcff\\ud800"),
+        ("\u2028\u2029\u00ad", "\\u2028\\u2029\\xad"),
+        ("\U000e0041", "\\U000e0041"),
+        ("a\u00a0b\u3000c", "a\u00a0b\u3000c"),
+    ],
+)
+def test_what_acts_or_hides_is_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@given(ANY)
+def test_printable_is_harmless_and_idempotent(text: str) -> None:
+    shown = printable(text)
+    assert printable(shown) == shown
+    assert not HIDDEN.search(shown.replace("\n", "").replace("\t", ""))
+    shown.encode("utf-8")
+
+
+@given(ANY, st.integers(3, 20))
+def test_one_line_is_one_line_and_no_longer_than_asked(text: str, width: int) -> None:
+    assert len(one_line(text).splitlines()) <= 1
+    assert len(one_line(text, width)) <= width
+
+
+def test_a_cut_is_seen() -> None:
+    assert one_line("0123456789", 8) == "01234..."
+    assert one_line("a\nb\tc") == "a\\nb\\tc"
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (b"src/a", "src/a"),
+        ("src/Ü".encode(), "src/Ü"),
+        (b"caf\xe9.txt", '"caf\\351.txt"'),
+        (b'"a b\n.txt', '"\\"a b\\n.txt"'),
+        (b"back\\slash", '"back\\\\slash"'),
+        ("\u202eevil".encode(), '"\\342\\200\\256evil"'),
+        (b"\x1b]0;x\x07", '"\\033]0;x\\a"'),
+    ],
+)
+def test_paths_are_quoted_as_git_quotes_them(path: bytes, shown: str) -> None:
+    assert path_text(path) == shown
+
+
+@given(st.binary(max_size=300))
+def test_no_path_is_lost(path: bytes) -> None:
+    assert unquote(path_text(path)) == path
+    assert one_line(path_text(path)) == path_text(path)
+
+
+def test_output_keeps_what_was_said_and_drops_colours() -> None:
+    raw = b"\x1b[1;31mFAILED\x1b[0m\r\ncaf\xe9 \x1b]0;title\x07\xc3\xbc\n"
+    assert output_text(raw) == "FAILED\ncaf\\xe9 \\x1b]0;title\\x07ü\n"
+
+
+@given(ANY)
+def test_a_shell_takes_a_word_as_it_is_shown(text: str) -> None:
+    assert shlex.split(shell_word(text)) == [one_line(text)]
+
+
+def test_json_is_ascii_and_reads_back() -> None:
+    value = {"a": "\x1b\x7f\u202e\x9bü", "b": None}
+    text = json_text(value)
+    assert text.isascii()
+    assert "\x7f" not in text
+    assert json.loads(text) == value

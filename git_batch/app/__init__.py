@@ -1,0 +1,1 @@
+"""Use cases: plain functions with plain arguments, each short. The composition root."""

@@ -1,0 +1,170 @@
+"""A person's decisions: one event each, with actor and reason, allowed where the tables say so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from git_batch.app.session import Session, must_choose, outside_of_tasks
+from git_batch.core import events as ev
+from git_batch.core.decisions import allowed
+from git_batch.core.model import (
+    RESUMABLE,
+    BatchId,
+    BatchState,
+    BatchStatus,
+    Plan,
+    TaskId,
+    TaskStatus,
+)
+from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo import attempts
+from git_batch.repo.journal import Journal
+from git_batch.repo.locks import RunLock, batch_lock, holder
+from git_batch.run.context import new_runner
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A task as a person names it: `TASK` or `BATCH:TASK`."""
+
+    batch: str | None
+    task: TaskId
+
+    @classmethod
+    def parse(cls, text: str) -> Named:
+        """Read what was typed."""
+        batch, colon, task = text.rpartition(":")
+        return cls(batch if colon else None, TaskId(task))
+
+
+def retry(
+    session: Session, task: str, *, words: str, from_attempt: int | None, at: datetime
+) -> BatchState:
+    """Let a parked or dropped task run again, with a person's words as its feedback."""
+    named = Named.parse(task)
+    with _open(session, named.batch, at) as journal:
+        known = known_task(journal.machine.plan, named.task)
+        _allowed(journal.state, [known], ev.Decision.RETRY)
+        work = None
+        if from_attempt is not None:
+            ref = attempts.attempt_ref(journal.state.batch_id, known, from_attempt)
+            work = session.refs.read(ref)
+            if work is None:
+                raise UsageError(f"no work of attempt {from_attempt} of '{known}' is kept")
+        return _decide(session, journal, ev.Decision.RETRY, [known], words, at, work=work)
+
+
+def skip(session: Session, task: str, *, words: str, dependents: bool, at: datetime) -> BatchState:
+    """Take a task out, and with `dependents` everything that needs it."""
+    named = Named.parse(task)
+    with _open(session, named.batch, at) as journal:
+        known = known_task(journal.machine.plan, named.task)
+        chosen = [known, *_dependents(journal, known)] if dependents else [known]
+        record = journal.state.tasks.get(known)
+        if dependents and record is not None and record.status is TaskStatus.DROPPED:
+            chosen.remove(known)  # taken out before; now what needs it
+        _allowed(journal.state, chosen, ev.Decision.SKIP)
+        return _decide(session, journal, ev.Decision.SKIP, chosen, words, at)
+
+
+def abandon(session: Session, batch: str | None, *, words: str, at: datetime) -> BatchState:
+    """End a batch for good; its commits, its record and all kept work stay."""
+    with _open(session, batch, at) as journal:
+        state = journal.state
+        if state.status not in (*RESUMABLE, BatchStatus.FAILED):
+            raise PreconditionError(f"batch '{state.batch_id}' is {state.status} already")
+        return _decide(session, journal, ev.Decision.ABANDON, [], words, at)
+
+
+def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:
+    """Ask a live run to end after the task in flight."""
+    outside_of_tasks()
+    found = must_choose(session, batch).batch_id
+    if holder(batch_lock(session.repo, found)) is None:
+        raise PreconditionError(f"batch '{found}' is not running", f"git batch status {found}")
+    who = session.idents()
+    journal = Journal.load(session.repo, session.refs, found, who=who, runner=new_runner())
+    journal.append(ev.StopRequested(at, who.author))
+    return found
+
+
+class _open:  # noqa: N801 - reads as the verb that it is
+    """Hold the run lock of a batch while a decision about it is recorded."""
+
+    def __init__(self, session: Session, batch: str | None, at: datetime) -> None:
+        outside_of_tasks()
+        self._session, self._batch = session, must_choose(session, batch).batch_id
+        self._lock = RunLock(session.repo, self._batch, at)
+
+    def __enter__(self) -> Journal:
+        self._lock.__enter__()
+        who, s = self._session.idents(), self._session
+        return Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
+
+    def __exit__(self, *exc: object) -> None:
+        self._lock.release()
+
+
+def _decide(
+    session: Session,
+    journal: Journal,
+    decision: ev.Decision,
+    tasks: Sequence[TaskId],
+    words: str,
+    at: datetime,
+    **facts: object,
+) -> BatchState:
+    actor = session.idents().author
+    event = ev.Decided(at, decision, actor, tuple(tasks), words, **facts)  # type: ignore[arg-type]
+    return journal.append(event)
+
+
+def known_task(plan: Plan, task: TaskId) -> TaskId:
+    """See that a plan has a task.
+
+    Raises:
+        UsageError: it does not; with the nearest id.
+    """
+    ids = [t.id for t in plan.tasks]
+    if task in ids:
+        return task
+    near = difflib.get_close_matches(task, ids, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "git batch report lists them"
+    raise UsageError(f"there is no task '{task}' in batch '{plan.slug}'", hint)
+
+
+def _dependents(journal: Journal, task: TaskId) -> list[TaskId]:
+    """List what needs a task and can still be taken out."""
+    graph, state = journal.machine.graph, journal.state
+    behind = (graph.ids[i] for i in sorted(graph.closure(graph.index[task])))
+    return [t for t in behind if allowed(state, t, ev.Decision.SKIP)]
+
+
+def _allowed(state: BatchState, tasks: Sequence[TaskId], decision: ev.Decision) -> None:
+    """Refuse a decision that does not fit where a task stands, with what is possible now."""
+    flight = state.in_flight
+    for task in tasks:
+        if flight is not None and flight.task == task:
+            raise PreconditionError(
+                f"'{task}' is in flight, so '{decision}' is not possible now",
+                "let it end first: git batch resume",
+            )
+        if not allowed(state, task, decision):
+            record = state.tasks.get(task)
+            status = record.status if record else TaskStatus.PENDING
+            raise PreconditionError(
+                f"'{task}' is {status}, so '{decision}' is not possible now", _possible(status)
+            )
+
+
+def _possible(status: TaskStatus) -> str:
+    return {
+        TaskStatus.PENDING: "it runs by itself when its turn comes: git batch resume",
+        TaskStatus.COMMITTED: "its commit is part of the branch: git batch show TASK --diff",
+        TaskStatus.UNCHANGED: "it had nothing to change and is done",
+        TaskStatus.IN_REVIEW: "it waits for a verdict: git batch review TASK --accept|--rework",
+        TaskStatus.DROPPED: "it was taken out; 'git batch retry TASK' takes it in again",
+    }.get(status, "git batch status")

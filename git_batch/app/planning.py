@@ -1,0 +1,74 @@
+"""From a plan file to a plan that can be started here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from git_batch.core import canonical
+from git_batch.core.model import Plan
+from git_batch.core.planfile import parse_plan
+from git_batch.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlan:
+    """A parsed plan, its digest, and the files that it was read from."""
+
+    plan: Plan
+    toml: bytes
+    digest: str
+    path: str
+    files: tuple[str, ...]
+
+
+def find_plan(top: str, named: str | None) -> str:
+    """Say which file holds the plan: the one named, else `batch.toml`, else `.batch/*.toml`.
+
+    Raises:
+        UsageError: there is none, or more than one to choose from.
+    """
+    if named is not None:
+        return named
+    default = Path(top) / "batch.toml"
+    if default.is_file():
+        return str(default)
+    found = sorted(str(p) for p in (Path(top) / ".batch").glob("*.toml"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError("which plan?", *(f"git batch start {_shown(p)}" for p in found))
+    raise UsageError(
+        "there is no plan: neither 'batch.toml' nor '.batch/*.toml' exists",
+        "'git batch new' writes a commented one",
+    )
+
+
+def load_plan(path: str) -> LoadedPlan:
+    """Read and check a plan file with its intent files.
+
+    Raises:
+        UsageError: the file can't be read.
+        PlanError: it is not a plan.
+    """
+    intents: list[str] = []
+
+    def read_intent(name: str) -> bytes:
+        place = Path(path).parent / name
+        content = place.read_bytes()
+        intents.append(str(place))
+        return content
+
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"can't read the plan '{path}': {error.strerror or error}") from None
+    plan = parse_plan(text, name=_shown(path), read_intent=read_intent)
+    toml = canonical.to_toml(plan)
+    return LoadedPlan(plan, toml, canonical.digest(toml), path, (path, *dict.fromkeys(intents)))
+
+
+def _shown(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,145 @@
+"""What must hold before anything is written (semantics.md sections 2 and 4)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from git_batch.app.session import Session
+from git_batch.core.codec import quote
+from git_batch.core.model import Plan, Task
+from git_batch.core.scope import Scope
+from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo.repository import Dirt
+
+_LISTED = 20
+
+
+def no_operation(session: Session) -> None:
+    """Refuse to start in the middle of a merge, rebase and the like."""
+    going_on = session.repo.operation_in_progress()
+    if going_on is not None:
+        raise PreconditionError(f"a {going_on.name} is in progress", *going_on.hints)
+
+
+def clean_tree(
+    session: Session, plan: Plan, plan_files: Sequence[str], *, allow_untracked: bool
+) -> tuple[bytes, ...]:
+    """Refuse tracked changes and untracked files that may not be there.
+
+    The plan and its intent files may be untracked; with `allow_untracked` so may whatever lies
+    outside every scope.
+
+    Returns:
+        The untracked paths that are there and accepted, a folder's with a slash at its end.
+    """
+    dirt = session.repo.dirty()
+    if dirt.tracked:
+        names = _names([e.path for e in dirt.tracked])
+        raise PreconditionError(
+            f"the working tree has changes:\n{names}",
+            "commit them, or put them away with 'git stash'",
+        )
+    own = {_inside(session, f) for f in plan_files}
+    accepted, refused = [], []
+    scopes = [Scope(task.scope) for task in plan.tasks]
+    for entry in dirt.untracked:
+        files = _files_below(session, entry)
+        if all(f in own for f in files):
+            accepted += files
+        elif allow_untracked and not any(s.match(f) for f in files for s in scopes):
+            accepted.append(entry)
+        else:
+            refused.append(entry)
+    if refused:
+        raise _untracked(refused, allow_untracked=allow_untracked)
+    return tuple(accepted)
+
+
+def _untracked(refused: list[bytes], *, allow_untracked: bool) -> PreconditionError:
+    if allow_untracked:
+        return PreconditionError(
+            f"there are untracked files inside a task's scope:\n{_names(refused)}",
+            "add and commit them, list them in '.gitignore', or move them out of the way",
+        )
+    return PreconditionError(
+        f"there are untracked files:\n{_names(refused)}",
+        "add and commit them, or list them in '.gitignore'",
+        "files outside every scope may stay with '--allow-untracked'",
+    )
+
+
+def still_clean(session: Session, accepted: Sequence[bytes]) -> Dirt:
+    """List what a resumed run would take for a task's work although nothing is in flight."""
+    dirt = session.repo.dirty()
+    known = set(accepted)
+    folders = tuple(p for p in accepted if p.endswith(b"/"))
+    rest = [
+        f
+        for entry in dirt.untracked
+        for f in _files_below(session, entry)
+        if f not in known and not f.startswith(folders) and entry not in known
+    ]
+    return Dirt(dirt.tracked, tuple(rest))
+
+
+def refuse_dirt(dirt: Dirt) -> None:
+    """Refuse a working tree that is not as the branch's tip."""
+    if dirt:
+        names = _names([*(e.path for e in dirt.tracked), *dirt.untracked])
+        raise PreconditionError(
+            f"the working tree has changes that no task made:\n{names}",
+            "commit them elsewhere, or put them away with 'git stash -u'",
+        )
+
+
+def _files_below(session: Session, entry: bytes) -> list[bytes]:
+    if not entry.endswith(b"/"):
+        return [entry]
+    out = session.repo.git.run(["ls-files", "--others", "--exclude-standard", "-z", "--", entry])
+    return [name for name in out.split(b"\0") if name] or [entry]
+
+
+def _inside(session: Session, path: str) -> bytes:
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(session.repo.layout.top))
+    return os.fsencode(relative)
+
+
+def _names(paths: Sequence[bytes]) -> str:
+    lines = [f"\t{quote(p)}" for p in paths[:_LISTED]]
+    if len(paths) > _LISTED:
+        lines.append(f"\t… and {len(paths) - _LISTED} more")
+    return "\n".join(lines)
+
+
+def commands_exist(session: Session, plan: Plan) -> None:
+    """Refuse a plan whose programs are not here; a shell's own text can't be told beforehand.
+
+    Raises:
+        UsageError: the program of a list-form command is not found.
+    """
+    for task in plan.tasks:
+        for command in (task.run, *task.checks, *([task.review] if _is_argv(task.review) else [])):
+            if isinstance(command, tuple):
+                _program_exists(session, task, command[0])
+
+
+def _is_argv(command: object) -> bool:
+    return isinstance(command, tuple)
+
+
+def _program_exists(session: Session, task: Task, program: str) -> None:
+    if "{" in program:
+        return
+    path = dict(task.env).get("PATH") or os.environ.get("PATH")
+    place = program
+    if os.sep in program and not os.path.isabs(program):
+        place = os.path.join(session.repo.layout.top, program)
+        if not os.path.exists(place):
+            return  # an earlier task may make it
+    if shutil.which(place, path=path) is None:
+        raise UsageError(
+            f"task '{task.id}': command '{program}' is not found",
+            "install it, or give its full path in the plan",
+        )

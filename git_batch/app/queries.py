@@ -1,0 +1,102 @@
+"""What the reading commands ask for; nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from git_batch.app.session import Session, choose, must_choose
+from git_batch.core import record
+from git_batch.core.model import BatchState, Oid, Plan, TaskId
+from git_batch.repo import attempts, batches, journal
+from git_batch.repo.locks import Holder, batch_lock, holder
+from git_batch.run.lineage import Drift, drift_of
+
+Logs = Callable[[TaskId, int], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A batch by its newest event: the same cost whatever its size."""
+
+    summary: batches.Summary
+    live: Holder | None
+    drift: tuple[Drift, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A batch with every task."""
+
+    state: BatchState
+    plan: Plan
+    live: Holder | None
+    drift: tuple[Drift, ...]
+    head: Oid | None
+    logs: Logs
+
+
+def glance(session: Session, named: str | None) -> Glance | None:
+    """Read where a batch stands; None if there is none here."""
+    found = choose(session, named)
+    return None if found is None else Glance(found, _live(session, found), _tips(session, found))
+
+
+def _live(session: Session, found: batches.Summary) -> Holder | None:
+    return holder(batch_lock(session.repo, found.batch_id))
+
+
+def _tips(session: Session, found: batches.Summary) -> tuple[Drift, ...]:
+    if found.newest is None or found.header is None:
+        return ()
+    entry = found.newest.entry
+    drift = drift_of(
+        session.repo, session.refs, found.header.branch, entry.totals.head, entry.in_flight
+    )
+    return (drift,) if drift else ()
+
+
+def whole(session: Session, named: str | None) -> Whole | None:
+    """Read a batch with every task; None if there is none here."""
+    found = choose(session, named)
+    if found is None:
+        return None
+    _, plan, state = journal.read(session.repo, session.refs, found.batch_id)
+    places = {task.id: i for i, task in enumerate(plan.tasks)}
+
+    def logs(task: TaskId, n: int) -> bytes | None:
+        return attempts.read_log(session.repo, session.refs, found.batch_id, places[task], task, n)
+
+    head = session.refs.read(f"refs/heads/{state.branch}")
+    return Whole(state, plan, _live(session, found), _tips(session, found), head, logs)
+
+
+def events(session: Session, named: str | None) -> list[tuple[Oid, record.Entry]]:
+    """Read every transition of a batch, oldest first."""
+    found = must_choose(session, named)
+    return journal.history(session.repo, found.tip)
+
+
+def everything(session: Session) -> list[Glance]:
+    """Read where every batch of this repository stands."""
+    found = batches.listed(session.repo, session.refs)
+    return [Glance(s, _live(session, s), _tips(session, s)) for s in found]
+
+
+def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) -> bytes:
+    """Give the diff of a task's commit, or of the work that an attempt left; empty if none."""
+    item = state.tasks.get(task)
+    if n is None and item is not None and item.commit is not None:
+        new: str = item.commit
+    else:
+        history = item.history if item else ()
+        flight = state.in_flight
+        if flight is not None and flight.task == task:
+            history = flight.history
+        wanted = [a for a in history if a.ref and n in (None, a.n)]
+        if not wanted or wanted[-1].ref is None:
+            return b""
+        new = wanted[-1].ref
+    return session.repo.git.run(
+        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{new}^", new]
+    )

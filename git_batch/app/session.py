@@ -1,0 +1,106 @@
+"""What every use case begins with: the repository, its refs, and which batch is meant."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from git_batch.core.model import BATCH_ID, BatchId
+from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo import batches
+from git_batch.repo.commits import Idents
+from git_batch.repo.journal import ref_name
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository, discover
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open repository."""
+
+    repo: Repository
+    refs: Refs
+
+    def idents(self) -> Idents:
+        """Say who works here, as git finds it; refused if git does not know."""
+        return Idents(self.repo.identity("author"), self.repo.identity("committer"))
+
+
+def open_session(start: str = ".") -> Session:
+    """Open the repository that a directory belongs to."""
+    repo = Repository.open(start)
+    return Session(repo, Refs(repo))
+
+
+def now() -> datetime:
+    """Read the clock, in the person's own offset, as git does for commits."""
+    return datetime.now(UTC).astimezone()
+
+
+def choose(session: Session, named: str | None) -> batches.Summary | None:
+    """Find the batch that is meant (product.md, Commands); None if there is none here.
+
+    Raises:
+        UsageError: a batch is named that is not here.
+    """
+    if named and BATCH_ID.match(named):
+        tip = session.refs.read(ref_name(BatchId(named)))
+        if tip is not None:
+            return batches.summary(session.repo, BatchId(named), tip)
+    found = batches.listed(session.repo, session.refs)
+    if named:
+        mine = [s for s in found if s.header is not None and s.header.slug == named]
+        mine = mine or [s for s in found if s.batch_id == named or _branch(s) == named]
+        if not mine:
+            known = ", ".join(f"'{s.batch_id}'" for s in found[:5]) or "none"
+            raise UsageError(f"there is no batch '{named}' here", f"batches here: {known}")
+        return _first_unfinished(mine)
+    if not found:
+        return None
+    on = session.refs.symbolic() or ""
+    here = [s for s in found if f"refs/heads/{_branch(s)}" == on]
+    if here:
+        return _first_unfinished(here)
+    unfinished = [s for s in found if s.unfinished]
+    return unfinished[0] if len(unfinished) == 1 else found[0]
+
+
+def _first_unfinished(found: list[batches.Summary]) -> batches.Summary:
+    return next((s for s in found if s.unfinished), found[0])
+
+
+def _branch(item: batches.Summary) -> str | None:
+    return item.header.branch if item.header else None
+
+
+def must_choose(session: Session, named: str | None) -> batches.Summary:
+    """Find the batch that is meant; refused if there is none."""
+    found = choose(session, named)
+    if found is None:
+        raise PreconditionError(
+            "there is no batch in this repository", "git batch new, then git batch start"
+        )
+    return found
+
+
+def outside_of_tasks() -> None:
+    """Refuse to start, renew, decide or force anything from inside a task.
+
+    Raises:
+        PreconditionError: the environment says that a task's command runs us.
+    """
+    task = os.environ.get("BATCH_TASK")
+    if task:
+        raise PreconditionError(
+            f"this runs inside task '{task}'; a task can't start, renew or decide anything",
+            "a person does that, in a shell of their own",
+        )
+
+
+def top_or_here() -> str:
+    """Give the top of the working tree, or this directory where there is no repository."""
+    try:
+        return discover(os.getcwd()).top
+    except PreconditionError:
+        return os.getcwd()

@@ -1,0 +1,272 @@
+"""`git batch start`: check everything, have a person confirm, check again, run.
+
+Nothing is written before the answer. Then the record comes first, the branch second, HEAD third,
+each by compare-and-swap, so that a crash in between leaves something that `resume` completes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from git_batch.app import preconditions
+from git_batch.app.planning import LoadedPlan, find_plan, load_plan
+from git_batch.app.session import Session
+from git_batch.core import events as ev
+from git_batch.core.model import (
+    Authorization,
+    BatchId,
+    BatchState,
+    Budget,
+    Oid,
+    Plan,
+)
+from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo import batches
+from git_batch.repo.commits import Idents
+from git_batch.repo.journal import Journal
+from git_batch.repo.locks import RunLock
+from git_batch.run.context import RunContext, Tools, new_runner
+from git_batch.run.driver import drive
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a confirmation may set on top of the plan's own budget; None leaves the plan's."""
+
+    max_tasks: int | None = None
+    extra_tasks: int | None = None
+    deadline: float | datetime | None = None
+    expires: float | datetime | None = None
+    qa_failures: int | None = None
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """The options of `git batch start`."""
+
+    plan: str | None = None
+    bounds: Bounds = Bounds()
+    branch: str | None = None
+    base: str | None = None
+    allow_untracked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is to be confirmed: shown to a person, and checked again after the answer."""
+
+    loaded: LoadedPlan
+    authorization: Authorization
+    head: str | None
+    who: Idents
+
+    @property
+    def plan(self) -> Plan:
+        """The plan to be run."""
+        return self.loaded.plan
+
+
+def propose(session: Session, request: StartRequest, at: datetime) -> Proposal:
+    """Check everything that can be checked before a person is asked; writes nothing.
+
+    Raises:
+        BatchError: what is in the way, and what to do about it.
+    """
+    loaded = load_plan(find_plan(session.repo.layout.top, request.plan))
+    plan = loaded.plan
+    head_ref, head = session.repo.head()
+    preconditions.no_operation(session)
+    who = session.idents()
+    branch = request.branch or f"batch/{plan.slug}"
+    base = _resolve(session, request.base) if request.base else head
+    _branch_free(session, branch, base)
+    _slug_free(session, plan.slug)
+    preconditions.commands_exist(session, plan)
+    untracked = preconditions.clean_tree(
+        session, plan, loaded.files, allow_untracked=request.allow_untracked
+    )
+    authorization = authorize(
+        seq=1,
+        who=who,
+        at=at,
+        digest=loaded.digest,
+        branch=branch,
+        base=base,
+        plan=plan,
+        bounds=request.bounds,
+        untracked=untracked,
+    )
+    return Proposal(loaded, authorization, head_ref, who)
+
+
+def start(
+    session: Session, request: StartRequest, confirm: Callable[[Proposal], None], tools: Tools
+) -> Outcome:
+    """Start a batch and drive it until it stops.
+
+    Args:
+        confirm: shows the proposal to a person and returns if they agree, else raises.
+    """
+    proposal = propose(session, request, tools.clock())
+    confirm(proposal)
+    at = tools.clock()
+    if _essence(propose(session, request, at)) != _essence(proposal):
+        raise PreconditionError(
+            "the plan, the branch or HEAD changed while you were asked", "start again"
+        )
+    runner = new_runner()
+    batch = new_batch_id(proposal.plan.slug)
+    with RunLock(session.repo, batch, at):
+        journal = Journal.create(
+            session.repo, session.refs, proposal.plan, who=proposal.who, runner=runner
+        )
+        _record(journal, batch, proposal, at)
+        take_branch(session, journal.state)
+        with RunContext(
+            session.repo, session.refs, journal, proposal.who, runner, tools
+        ) as context:
+            return Outcome(drive(context), proposal.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A batch after a run, and its plan."""
+
+    state: BatchState
+    plan: Plan
+
+
+def _essence(p: Proposal) -> tuple[object, ...]:
+    """Give what a person agreed to, apart from the time of asking."""
+    a = p.authorization
+    return (p.loaded.digest, p.head, p.who, a.branch, a.base, a.untracked, a.budget)
+
+
+def _record(journal: Journal, batch: BatchId, proposal: Proposal, at: datetime) -> None:
+    """Write the record's first two events; what was shown is what is granted."""
+    plan, granted = proposal.plan, replace(proposal.authorization, confirmed_at=at)
+    journal.append(
+        ev.Created(
+            at, batch, plan.slug, plan.title, granted.branch, granted.base, granted.plan_digest
+        )
+    )
+    journal.append(ev.Authorized(at, granted))
+
+
+def authorize(
+    *,
+    seq: int,
+    who: Idents,
+    at: datetime,
+    digest: str,
+    branch: str,
+    base: Oid,
+    plan: Plan,
+    bounds: Bounds,
+    untracked: tuple[bytes, ...],
+) -> Authorization:
+    """Make what a person's confirmation grants."""
+    budget = budget_of(plan.budget, bounds)
+    return Authorization(
+        seq=seq,
+        actor=who.author,
+        confirmed_at=at,
+        plan_digest=digest,
+        branch=branch,
+        base=base,
+        nonce=secrets.token_hex(16),
+        budget=budget,
+        expires_at=moment(bounds.expires, at),
+        deadline_at=moment(budget.deadline, at),
+        fail_fast=plan.fail_fast or bounds.fail_fast,
+        untracked=untracked,
+    )
+
+
+def budget_of(planned: Budget, bounds: Bounds) -> Budget:
+    """Lay the options over the plan's budget."""
+    return replace(
+        planned,
+        max_tasks=planned.max_tasks if bounds.max_tasks is None else bounds.max_tasks,
+        deadline=planned.deadline if bounds.deadline is None else bounds.deadline,
+        qa_failure_limit=bounds.qa_failures or planned.qa_failure_limit,
+    )
+
+
+def moment(when: float | datetime | None, at: datetime) -> datetime | None:
+    """Resolve a duration from a confirmation, or a time, to a time."""
+    if when is None or isinstance(when, datetime):
+        return when
+    return at + timedelta(seconds=when)
+
+
+def new_batch_id(slug: str) -> BatchId:
+    """Make a batch id: the slug and six random characters."""
+    alphabet = string.ascii_lowercase + string.digits
+    return BatchId(f"{slug}-{''.join(secrets.choice(alphabet) for _ in range(6))}")
+
+
+def take_branch(session: Session, state: BatchState) -> None:
+    """Make the branch at its base if it is not there yet, and check it out.
+
+    Done again after a crash: what is there already is taken over.
+    """
+    name = f"refs/heads/{state.branch}"
+    if session.refs.read(name) is None and state.enrolled == 0:
+        session.refs.swap(name, None, state.base, f"start {state.batch_id}")
+    if session.refs.symbolic() != name:
+        session.repo.git.run(["switch", "--quiet", "--no-guess", state.branch], fsmonitor=True)
+
+
+def _resolve(session: Session, rev: str) -> Oid:
+    asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}"]
+    result = session.repo.git.call(asked)
+    if result.status:
+        raise UsageError(f"'{rev}' does not name a commit")
+    return Oid(result.stdout.decode("ascii").strip())
+
+
+def _branch_free(session: Session, branch: str, base: Oid) -> None:
+    if session.repo.git.call(["check-ref-format", "--branch", branch]).status:
+        raise UsageError(f"'{branch}' is not a name for a branch")
+    name = f"refs/heads/{branch}"
+    tip = session.refs.read(name)
+    if tip is not None and not (tip == base and not _used(session, branch)):
+        raise PreconditionError(
+            f"branch '{branch}' exists already, at {tip[:12]}",
+            "give the batch another branch with '--branch NAME'",
+            "or go on with its batch: git batch status, git batch resume",
+        )
+    parts = branch.split("/")
+    for i in range(1, len(parts)):
+        above = "/".join(parts[:i])
+        if session.refs.read(f"refs/heads/{above}") is not None:
+            raise PreconditionError(
+                f"branch '{above}' is in the way of '{branch}'",
+                f"rename it (git branch -m {above} NEW-NAME), or use '--branch NAME'",
+            )
+
+
+def _used(session: Session, branch: str) -> bool:
+    """Tell whether a branch that stands at the base is a batch's, or where a person works."""
+    if session.refs.symbolic() == f"refs/heads/{branch}":
+        return True
+    return any(
+        s.header is not None and s.header.branch == branch
+        for s in batches.listed(session.repo, session.refs)
+    )
+
+
+def _slug_free(session: Session, slug: str) -> None:
+    for item in batches.listed(session.repo, session.refs):
+        if item.header is not None and item.header.slug == slug and item.unfinished:
+            raise PreconditionError(
+                f"batch '{item.batch_id}' has the slug '{slug}' and isn't finished",
+                f"go on with it: git batch resume {item.batch_id}",
+                f"or end it for good, keeping everything: git batch abandon {item.batch_id}",
+            )

@@ -1,0 +1,56 @@
+"""`git batch retry`, `skip`, `stop` and `abandon`."""
+
+from __future__ import annotations
+
+import click
+
+from git_batch.app import deciding
+from git_batch.app.session import now, open_session
+from git_batch.cli.output import out
+from git_batch.errors import ExitCode
+
+
+@click.command("retry")
+@click.argument("task")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Words for the next attempt.")
+@click.option("--from-attempt", type=click.IntRange(min=1), metavar="N",
+              help="Begin with the kept work of attempt N.")  # fmt: skip
+def retry_command(task: str, message: str, from_attempt: int | None) -> int:
+    """Let a parked TASK run again; `git batch resume` then does it."""
+    state = deciding.retry(open_session(), task, words=message, from_attempt=from_attempt, at=now())
+    out(f"'{task}' will run again")
+    return _then_resume(state.batch_id)
+
+
+@click.command("skip")
+@click.argument("task")
+@click.option("--dependents", is_flag=True, help="Also take out every task that needs it.")
+@click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
+def skip_command(task: str, dependents: bool, message: str) -> int:
+    """Take TASK out of the batch."""
+    state = deciding.skip(open_session(), task, words=message, dependents=dependents, at=now())
+    out(f"'{task}' was taken out" + (" with all that needs it" if dependents else ""))
+    return _then_resume(state.batch_id)
+
+
+def _then_resume(batch: str) -> int:
+    out(f"go on: git batch resume {batch}")
+    return ExitCode.OK
+
+
+@click.command("stop")
+@click.argument("batch", required=False)
+def stop_command(batch: str | None) -> int:
+    """Ask a live run to stop after the task in flight."""
+    out(f"asked '{deciding.stop(open_session(), batch, at=now())}' to stop after its task")
+    return ExitCode.OK
+
+
+@click.command("abandon")
+@click.argument("batch", required=False)
+@click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
+def abandon_command(batch: str | None, message: str) -> int:
+    """End a batch for good; its commits, its record and all kept work stay."""
+    state = deciding.abandon(open_session(), batch, words=message, at=now())
+    out(f"'{state.batch_id}' was abandoned; its branch '{state.branch}' and all kept work stay")
+    return ExitCode.OK

@@ -1,0 +1,125 @@
+"""The group, its lazily imported commands, and the one place where errors are printed.
+
+A command is imported when it is used: the readers and the hooks must not pay for what checks a
+plan. Nothing here or below prints a traceback; a bug is saved to a file and said in one line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from git_batch import __version__
+from git_batch.errors import BatchError, ExitCode
+from git_batch.views.escape import printable
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "new": ("planfiles", "write a commented plan to begin with"),
+    "check": ("planfiles", "validate a plan and show what would run"),
+    "schema": ("planfiles", "print the JSON Schema of the plan format"),
+    "start": ("running", "confirm a plan, make its branch, run it"),
+    "resume": ("running", "go on after a crash, an interruption, a decision or a stop"),
+    "status": ("reading", "show where a batch stands, in one screen"),
+    "list": ("reading", "list the batches of this repository"),
+    "report": ("reading", "show the morning report of a batch"),
+    "log": ("reading", "list every transition of a batch"),
+    "show": ("reading", "show attempts, output and diff of one task"),
+    "retry": ("deciding", "run a parked task again"),
+    "skip": ("deciding", "take a task out of the batch"),
+    "stop": ("deciding", "ask a live run to stop after the task in flight"),
+    "abandon": ("deciding", "end a batch for good, keeping everything"),
+    "completion": ("misc", "print shell completion code"),
+}
+"""Name of each command, the module of this package that holds it, and its line in the help."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command that is asked for."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"git_batch.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest name for one that does not exist."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"there is no command '{args[0]}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="git-batch")
+def cli() -> None:
+    """Run a plan of dependent changes unattended, one checked commit per task."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit status; never raises."""
+    try:
+        result: Any = cli.main(
+            args=list(args) if args is not None else None,
+            prog_name="git batch",
+            standalone_mode=False,
+        )
+        sys.stdout.flush()
+        return int(result) if isinstance(result, int) else ExitCode.OK
+    except BatchError as error:
+        return say(error)
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; a later flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:  # the last line of defence: the bug is saved and said
+        return _bug(error)
+
+
+def say(error: BatchError) -> int:
+    """Print an error and its hints in git's style, and give its exit status."""
+    print(f"error: {printable(error.message)}", file=sys.stderr)
+    for hint in error.hints:
+        print(f"hint: {printable(hint)}", file=sys.stderr)
+    return error.exit_code
+
+
+def _bug(error: Exception) -> int:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="git-batch-bug-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exc(file=file)
+    said = f"{type(error).__name__}: {error}".splitlines()[0]
+    print(f"error: a bug in git-batch: {printable(said)}", file=sys.stderr)
+    print(f"hint: what happened is in '{file.name}'; please report it", file=sys.stderr)
+    print("hint: nothing that was recorded is lost: git batch resume", file=sys.stderr)
+    return ExitCode.BUG

@@ -1,0 +1,58 @@
+"""`git batch new`, `check` and `schema`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from git_batch.cli.output import emit, out
+from git_batch.errors import ExitCode
+
+
+@click.command("new")
+@click.argument("slug", required=False)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Where to write; '-' prints. Default batch.toml."
+)
+def new_command(slug: str | None, output: str | None) -> int:
+    """Write a commented plan to begin with; nothing is ever overwritten."""
+    from git_batch.app.newplan import new_plan, write_new
+    from git_batch.app.session import top_or_here
+
+    top = top_or_here()
+    text = new_plan(slug, top)
+    if output == "-":
+        click.echo(text, nl=False)
+        return ExitCode.OK
+    path = output or "batch.toml"
+    write_new(text, path)
+    out(f"wrote '{path}'")
+    out("see what it means: git batch check" + (f" {path}" if output else ""))
+    return ExitCode.OK
+
+
+@click.command("check")
+@click.argument("plan", required=False, type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check_command(plan: str | None, as_json: bool) -> int:
+    """Validate a plan; show its order, its digest and all that would run."""
+    from git_batch.app.planning import find_plan, load_plan
+    from git_batch.app.session import top_or_here
+    from git_batch.views.plan import plan_json, plan_text
+
+    loaded = load_plan(find_plan(top_or_here(), plan))
+    if as_json:
+        emit(plan_json(loaded.plan, loaded.digest))
+    else:
+        out(plan_text(loaded.plan, loaded.digest))
+    return ExitCode.OK
+
+
+@click.command("schema")
+def schema_command() -> int:
+    """Print the JSON Schema of the plan format, for editors."""
+    from git_batch.core.planmodel import schema
+
+    click.echo(json.dumps(schema(), indent=2, ensure_ascii=False))
+    return ExitCode.OK

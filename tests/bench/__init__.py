@@ -1,0 +1,1 @@
+"""Benchmarks, apart from the tests: `make bench` prints ratios that were paired in one run."""

@@ -1,0 +1,199 @@
+"""kill -9 at every durable step, and resume: the same end, each task committed exactly once."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e import scene as scenes
+from tests.e2e.scene import Answer, Killer, Scene, Undisturbed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
+
+NO_BATCH = "there is no batch in this repository"
+MODES = ({}, {"slow": True})
+"""Whether every command is taken to be slow: then the record is published while it runs."""
+
+
+@pytest.fixture
+def killers() -> Iterator[list[Killer]]:
+    """Give two harnesses, for the two processors that a small machine has."""
+    made = [Killer(), Killer()]
+    yield made
+    for killer in made:
+        killer.close()
+
+
+@pytest.fixture
+def scene(place: Path) -> Scene:
+    """Give the repository that is copied for each kill."""
+    return scenes.make(place / "origin")
+
+
+def expected(killer: Killer, scene: Scene, folder: Path, **mode: Any) -> Undisturbed:
+    """Run a copy to its end."""
+    with scenes.copied(scene, folder) as copy:
+        return scenes.undisturbed(killer, copy, **mode)
+
+
+class Trial:
+    """One copy of the repository, killed and taken up again."""
+
+    def __init__(self, killer: Killer, scene: Scene, goal: Undisturbed, **mode: Any) -> None:
+        self._killer, self.scene, self._goal, self._mode = killer, scene, goal, mode
+        self.kills = 0
+        self._work: set[str] = set()
+        self.told: list[str] = []
+
+    def go(self, kill: int | None = None) -> Answer:
+        """Resume, or start if there is nothing to resume; perhaps to be killed."""
+        more = {"kill": kill, "kill_orphans": True, **self._mode}
+        action = "resume" if self.told else "start"
+        answer = self._killer.run(self.scene, action, **more)
+        if answer.error and answer.error["message"] == NO_BATCH:
+            assert set(self.scene.refs()) == {"refs/heads/main"}
+            answer = self._killer.run(self.scene, "start", **more)
+        self.told.append(f"{answer.steps[-1]} ({len(answer.steps)})" if answer.steps else "-")
+        if answer.killed:
+            self.kills += 1
+            self._work |= set(self.scene.work().values())
+        return answer
+
+    def check(self, last: Answer) -> None:
+        """Compare what came of it with the undisturbed run."""
+        scene, goal = self.scene, self._goal
+        assert last.state, last.error
+        scenes.whole(scene, last)
+        assert last.state["status"] == goal.status
+        assert scenes.outcomes(last) == goal.outcomes
+        assert scene.series() == goal.series
+        assert last.state["enrolled"] == len(goal.outcomes), "a crash was counted as an enrollment"
+        assert scenes.scratch(scene) == goal.files
+        interrupted = 0
+        for task in last.state["tasks"].values():
+            ends = [a["outcome"] for a in task["attempts"]]
+            assert ends[-1] == task["outcome"]
+            interrupted += ends.count("interrupted")
+            assert set(ends[:-1]) <= {"interrupted", "check_failed"}
+            assert ends.count("check_failed") <= 1
+        assert interrupted <= self.kills
+        objects = scene.git("rev-list", "--objects", "--no-object-names", "--all").split()
+        assert self._work <= set(objects), "half-done work is lost"
+        before = scene.refs()
+        again = self._killer.run(scene, "resume", **self._mode)
+        assert again.state == last.state
+        assert again.events == []
+        assert scene.refs() == before
+
+
+def in_parallel(
+    killers: list[Killer], act: Callable[[Killer, int], None], points: Iterable[int]
+) -> None:
+    """Do something for each point; all that failed are told."""
+    free: SimpleQueue[Killer] = SimpleQueue()
+    for killer in killers:
+        free.put(killer)
+    failures: list[str] = []
+
+    def one(point: int) -> None:
+        killer = free.get()
+        try:
+            act(killer, point)
+        except (AssertionError, subprocess.CalledProcessError) as error:
+            failures.append(str(error))
+        finally:
+            free.put(killer)
+
+    with ThreadPoolExecutor(len(killers)) as pool:
+        list(pool.map(one, points))
+    assert not failures, f"{len(failures)} failed:\n" + "\n\n".join(sorted(failures)[:20])
+
+
+def kill_and_resume(
+    killers: list[Killer],
+    scene: Scene,
+    goal: Undisturbed,
+    folder: Path,
+    points: Iterable[int],
+    *,
+    seed: int | None = None,
+    **mode: Any,
+) -> int:
+    """Kill at each point, with a seed once more during the resume, and check what comes of it.
+
+    Returns:
+        How many resumes were killed, too.
+    """
+    second = 0
+
+    def act(killer: Killer, n: int) -> None:
+        nonlocal second
+        with scenes.copied(scene, folder / str(n)) as copy:
+            trial = Trial(killer, copy, goal, **mode)
+            try:
+                answer = trial.go(n)
+                assert answer.killed, "it was to be killed"
+                if seed is not None:
+                    left = len(goal.steps) - n + 40
+                    answer = trial.go(random.Random(f"{seed}/{n}").randint(1, left))
+                    second += answer.killed
+                if answer.killed:
+                    answer = trial.go()
+                trial.check(answer)
+            except (AssertionError, subprocess.CalledProcessError) as error:
+                steps = " -> ".join(trial.told)
+                raise AssertionError(f"{copy.folder}: {steps}\n{error}") from error
+
+    in_parallel(killers, act, points)
+    return second
+
+
+def test_killed_at_some_steps_a_batch_comes_to_the_same_end(
+    killers: list[Killer], scene: Scene, place: Path
+) -> None:
+    goal = expected(killers[0], scene, place / "goal")
+    assert goal.outcomes == {
+        "new": "committed",
+        "twice": "committed",
+        "shapes": "committed",
+        "stuck": "run_failed",
+    }
+    points = range(3, len(goal.steps) + 1, 11)
+    kill_and_resume(killers, scene, goal, place, points)
+
+
+def test_killed_again_during_the_resume_it_comes_to_the_same_end(
+    killers: list[Killer], scene: Scene, place: Path
+) -> None:
+    goal = expected(killers[0], scene, place / "goal", slow=True)
+    points = range(7, len(goal.steps) + 1, 23)
+    second = kill_and_resume(killers, scene, goal, place, points, seed=1, slow=True)
+    assert second > len(points) // 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", MODES, ids=["fast", "slow"])
+@pytest.mark.parametrize("seed", [None, 1, 2], ids=["once", "twice", "twice-again"])
+def test_killed_at_every_step(
+    killers: list[Killer],
+    scene: Scene,
+    place: Path,
+    mode: dict[str, Any],
+    seed: int | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    goal = expected(killers[0], scene, place / "goal", **mode)
+    points = range(1, len(goal.steps) + 1)
+    second = kill_and_resume(killers, scene, goal, place, points, seed=seed, **mode)
+    with capsys.disabled():
+        print(f"\n{len(points)} kills, {second} second kills: 0 lost, 0 duplicated, 0 corrupt")

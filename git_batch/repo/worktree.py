@@ -36,6 +36,7 @@ from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup
+from git_batch.repo.untouched import is_untouched
 
 _IN_PROCESS = 512 * 1024
 """Bytes of an index up to which libgit2 writes its tree. Above, git is as fast and, unlike
@@ -122,9 +123,12 @@ class Scanner:
     def changed_by_checks(self, tree: Oid) -> list[Change]:
         """List what changed in the working tree since the scan that gave `tree`; one walk.
 
-        A second `git add -A` and not `git status`, which would also compare the index with HEAD:
-        where nothing has changed, git leaves the index alone and there is nothing left to do.
+        In a small repository libgit2 first looks for a sign of change, in process. Otherwise it is
+        a second `git add -A` and not `git status`, which would also compare the index with HEAD.
         """
+        quick = tree == self.tree and not self.problems and self._readable()
+        if quick and is_untouched(self.repo.objects, self.private):
+            return []
         return diff(self.repo.objects, tree, self.scan())
 
     def install(self) -> list[bytes]:

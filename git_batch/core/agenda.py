@@ -63,7 +63,7 @@ def build(graph: Graph, tasks: Mapping[TaskId, TaskRecord], in_flight: TaskId | 
     if in_flight is not None:
         taken |= 1 << graph.index[in_flight]
     ready = bits(
-        i for i in range(size) if not taken >> i & 1 and _satisfied(graph, i, sets["done"])
+        i for i in range(size) if not taken >> i & 1 and satisfied(graph, i, sets["done"])
     )
     agenda = Agenda(size=size, unchanged=unchanged, accepted=accepted, ready=ready, **sets)
     return replace(agenda, skipped=_skipped(graph, agenda, in_flight))
@@ -96,7 +96,7 @@ def place(
         clean = replace(clean, accepted=clean.accepted | bit)
     if status in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED):
         clean = _release(graph, clean, i)
-    elif status is TaskStatus.PENDING and _satisfied(graph, i, clean.done):
+    elif status is TaskStatus.PENDING and satisfied(graph, i, clean.done):
         clean = replace(clean, ready=clean.ready | bit)
     if status in (TaskStatus.NEEDS_HUMAN, TaskStatus.DROPPED):
         return _block(graph, clean, i)
@@ -110,7 +110,7 @@ def retract(graph: Graph, agenda: Agenda, tasks: Iterator[TaskId], status: TaskS
     """Take committed tasks back (undo): their dependents are no longer ready."""
     for task in tasks:
         agenda = place(graph, agenda, task, status)
-    ready = bits(i for i in members(agenda.ready) if _satisfied(graph, i, agenda.done))
+    ready = bits(i for i in members(agenda.ready) if satisfied(graph, i, agenda.done))
     return replace(agenda, ready=ready, skipped=_skipped(graph, agenda, None))
 
 
@@ -130,7 +130,8 @@ def blocking_roots(graph: Graph, agenda: Agenda, i: int) -> tuple[int, ...]:
     return tuple(sorted(roots))
 
 
-def _satisfied(graph: Graph, i: int, done: int) -> bool:
+def satisfied(graph: Graph, i: int, done: int) -> bool:
+    """Tell whether everything that a task needs is done."""
     return all(done >> d & 1 for d in graph.dependencies[i])
 
 
@@ -142,7 +143,7 @@ def _taken(agenda: Agenda) -> int:
 def _release(graph: Graph, agenda: Agenda, i: int) -> Agenda:
     taken = _taken(agenda)
     freed = bits(
-        d for d in graph.dependents[i] if not taken >> d & 1 and _satisfied(graph, d, agenda.done)
+        d for d in graph.dependents[i] if not taken >> d & 1 and satisfied(graph, d, agenda.done)
     )
     return replace(agenda, ready=agenda.ready | freed)
 

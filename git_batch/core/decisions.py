@@ -42,7 +42,10 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
     Raises:
         IllegalTransition: a named task is not where the decision needs it.
     """
+    flight = state.in_flight
     for task in event.tasks:
+        if flight is not None and flight.task == task:
+            raise IllegalTransition(f"{task} is in flight")
         if not allowed(state, task, event.decision):
             raise IllegalTransition(f"{task}: {event.decision} is not possible now")
     if event.decision is Decision.ABANDON:
@@ -73,6 +76,7 @@ def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> Batch
             commit=None,
             feedback=_feedback(old.feedback, event.why),
             work=event.work,
+            work_base=event.work_base,
             apply_only=event.decision is Decision.ADOPT,
         )
     else:

@@ -265,6 +265,7 @@ class Decided:
     commits: tuple[Oid, ...] = ()
     head: Oid | None = None
     work: Oid | None = None
+    work_base: Oid | None = None
 
 
 @dataclass(frozen=True, slots=True)

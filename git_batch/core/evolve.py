@@ -98,6 +98,7 @@ def _authorized(g: Graph, s: BatchState, e: ev.Authorized, oid: Oid) -> BatchSta
         plan_digest=a.plan_digest,
         consecutive_failures=0,
         fresh_parks=0,
+        halted=False,
         stop_requested=False,
         agenda=agendas.build(g, kept, flight.task if flight else None),
     )
@@ -135,6 +136,7 @@ def _begin(
             history=old.history,
             feedback=old.feedback,
             work=old.work,
+            work_base=old.work_base,
             apply_only=old.apply_only,
         )
     placed = agendas.place(g, s.agenda, task, TaskStatus.ENROLLED)
@@ -273,7 +275,7 @@ def _review_requested(g: Graph, s: BatchState, e: ev.ReviewRequested, oid: Oid) 
         status=TaskStatus.IN_REVIEW,
         outcome=Outcome.REVIEW_PENDING,
         reason="waits for a review",
-        next_action=f"git batch review {e.task} --accept|--rework|--reject",
+        next_action=f"git batch show {e.task} --diff",
         tree=e.tree,
         parent=e.parent,
         started_at=flight.started_at,
@@ -292,7 +294,14 @@ def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
     if old is None or old.status is not TaskStatus.IN_REVIEW or old.tree != e.tree:
         raise IllegalTransition(f"{e.task}: no review of this change is pending")
     if e.verdict is ev.Verdict.ACCEPT:
-        record = replace(old, apply_only=True, work=e.tree, reason="accepted", next_action="")
+        record = replace(
+            old,
+            apply_only=True,
+            work=e.tree,
+            work_base=old.parent,
+            reason="accepted",
+            next_action="git batch resume",
+        )
         placed = agendas.place(g, s.agenda, e.task, TaskStatus.IN_REVIEW, accepted=True)
     else:
         rework = e.verdict is ev.Verdict.REWORK
@@ -361,11 +370,11 @@ def _parked(g: Graph, s: BatchState, e: ev.Parked, oid: Oid) -> BatchState:
         usage=spent(flight),
     )
     left = _leave(g, s, TaskStatus.NEEDS_HUMAN, record)
-    return replace(left, fresh_parks=s.fresh_parks + 1)
+    return replace(left, fresh_parks=s.fresh_parks + 1, halted=s.halted or e.failure.halts)
 
 
 def _decided(g: Graph, s: BatchState, e: ev.Decided, oid: Oid) -> BatchState:
-    return replace(decided(g, s, e), fresh_parks=0)
+    return replace(decided(g, s, e), fresh_parks=0, halted=False)
 
 
 def _closed(g: Graph, s: BatchState, e: ev.Closed, oid: Oid) -> BatchState:
@@ -376,6 +385,7 @@ def _closed(g: Graph, s: BatchState, e: ev.Closed, oid: Oid) -> BatchState:
         next_action=e.next_action,
         stop_requested=False,
         fresh_parks=0,
+        halted=False,
     )
 
 

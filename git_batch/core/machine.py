@@ -85,7 +85,9 @@ class Machine:
             return fx.Finish()
         if state.in_flight is not None:
             return self._drive(state, state.in_flight)
-        accepted = agendas.first(state.agenda.accepted)
+        if state.halted:
+            return _halted(state)
+        accepted = self._accepted(state)
         index = agendas.first(state.agenda.ready)
         if accepted is None and index is None:
             return self._nothing_left(state)
@@ -98,6 +100,12 @@ class Machine:
         assert index is not None
         task = self.plan.tasks[index].id
         return fx.Enroll(task, next_attempt(state.tasks.get(task)))
+
+    def _accepted(self, state: BatchState) -> int | None:
+        """Find accepted work that can be committed: what it needs may have been undone since."""
+        waiting = agendas.members(state.agenda.accepted)
+        done = state.agenda.done
+        return next((i for i in waiting if agendas.satisfied(self.graph, i, done)), None)
 
     def _drive(self, state: BatchState, flight: InFlight) -> fx.Effect:
         task = self.task(flight.task)
@@ -113,7 +121,7 @@ class Machine:
             return fx.RunTask(flight)
         if flight.phase is Phase.RAN and task.checks:
             return fx.RunChecks(flight)
-        if flight.tree is not None and flight.changed_total == 0:
+        if flight.changed_total == 0:
             return fx.AcceptUnchanged(flight)
         if task.review != "none" and not (flight.apply_only or flight.reviewed):
             return fx.Review(flight)
@@ -210,7 +218,22 @@ class Machine:
         if stop is None:
             return ev.Enrolled(now, effect.task, effect.attempt, state.head, facts.runner)
         reason, said = stop
-        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, "git batch resume")
+        action = self._more(state) if reason is StopReason.BUDGET else "git batch resume"
+        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, action)
+
+    def _more(self, state: BatchState) -> str:
+        """Say how a used-up budget is renewed."""
+        budget = state.authorization.budget if state.authorization else Budget()
+        if budget.max_tasks is None or state.enrolled < budget.max_tasks:
+            return "git batch resume --plan PLAN"  # the bounds on usage stand in the plan
+        return f"git batch resume --max-tasks +{max(counts(state)[TaskStatus.PENDING], 1)}"
+
+
+def _halted(state: BatchState) -> fx.Close:
+    """Start nothing after a task that changed what can't be put back."""
+    task = [t for t, r in state.tasks.items() if r.outcome is Outcome.TAMPERED][-1]
+    said = f"'{task}' changed what is not its own, so nothing else was started"
+    return fx.Close(BatchStatus.NEEDS_HUMAN, StopReason.TAMPERED, said, f"git batch show {task}")
 
 
 def _stop_requested() -> fx.Close:
@@ -239,18 +262,25 @@ def admission_stop(state: BatchState, now: datetime) -> tuple[StopReason, str] |
     limit = a.budget.max_tasks
     if limit is not None and state.enrolled >= limit:
         return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
-    return _usage_stop(state, a.budget.max_usd, a.budget.max_tokens)
+    return _usage_stop(state, a.budget)
 
 
-def _usage_stop(
-    state: BatchState, usd: float | None, tokens: int | None
-) -> tuple[StopReason, str] | None:
-    used = state.usage
+def _usage_stop(state: BatchState, budget: Budget) -> tuple[StopReason, str] | None:
+    """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
+    used, usd, tokens = state.usage, budget.max_usd, budget.max_tokens
     if usd is not None and used.usd is not None and used.usd >= usd:
         return StopReason.BUDGET, f"the budget of {usd:g} USD is used up ({used.usd:g})"
     spent = (used.input_tokens or 0) + (used.output_tokens or 0)
     if tokens is not None and spent >= tokens:
         return StopReason.BUDGET, f"the budget of {tokens} tokens is used up ({spent})"
+    if budget.unknown_stops:
+        for bound, what, unsaid in (
+            (usd, "USD", used.usd_unsaid),
+            (tokens, "tokens", used.tokens_unsaid),
+        ):
+            if bound is not None and unsaid:
+                said = f"it is unknown what is left of the budget of {bound:g} {what}"
+                return StopReason.BUDGET, f"{said}: an agent did not say what it used"
     return None
 
 
@@ -265,6 +295,8 @@ def next_action(outcome: Outcome, task: TaskId) -> str:
         return f"git batch retry {task} -m 'ANSWER'"
     if outcome in (Outcome.SCOPE_REFUSED, Outcome.PROTECTED_CHANGED, Outcome.EMPTY):
         return f"git batch show {task} --diff"
+    if outcome in (Outcome.HISTORY_CHANGED, Outcome.TAMPERED):
+        return f"git batch show {task}"
     return f"git batch show {task} --output"
 
 

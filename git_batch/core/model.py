@@ -139,6 +139,7 @@ class StopReason(StrEnum):
     NOT_NOW = "not_now"
     COMMIT_FAILED = "commit_failed"
     TAMPERED = "tampered"
+    BASELINE_FAILED = "baseline_failed"
     FOREIGN_COMMITS = "foreign_commits"
     LINEAGE_BROKEN = "lineage_broken"
     ABANDONED = "abandoned"
@@ -209,6 +210,8 @@ class Budget:
     Attributes:
         deadline: seconds from the confirmation, or a point in time.
         max_wait: seconds to wait in all for "not now".
+        unknown_stops: no further task starts once an agent did not say what it used although
+            there is a bound on it; else what nobody said counts as nothing.
     """
 
     max_tasks: int | None = None
@@ -217,6 +220,7 @@ class Budget:
     max_wait: float = 0.0
     max_usd: float | None = None
     max_tokens: int | None = None
+    unknown_stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +256,8 @@ class Authorization:
         seq: 1, 2, …; freshness is the sequence, never the clock.
         deadline_at: the budget's deadline, resolved when it was confirmed.
         untracked: untracked paths that were accepted then; never part of a commit or attempt.
+        fingerprint: what else would run then (programs, scripts, git's configuration), each with a
+            digest; not part of what is authorized, a difference is only told.
     """
 
     seq: int
@@ -267,6 +273,7 @@ class Authorization:
     fail_fast: bool = False
     signed: bool = False
     untracked: tuple[bytes, ...] = ()
+    fingerprint: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,21 +286,41 @@ class LogRef:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check's end; `status` is None when it did not exit by itself."""
+    """One check's end; `status` is None when it did not exit by itself.
+
+    Attributes:
+        tree: what was checked, and `key` what was run on it: the same again need not be run again.
+        reused: it was not run, an earlier result of the same on the same tree stands for it.
+    """
 
     command: str
     outcome: str
     status: int | None
     seconds: float
+    tree: Oid | None = None
+    key: str = ""
+    reused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an agent says it used; None means that it did not say."""
+    """What an agent says it used; None means that it did not say.
+
+    Attributes:
+        usd_unsaid: how many of the attempts summed up here were an agent's that did not say the
+            money; `tokens_unsaid` likewise, neither number of tokens.
+    """
 
     usd: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    usd_unsaid: int = 0
+    tokens_unsaid: int = 0
+
+    @property
+    def said(self) -> bool:
+        """Whether anything is known."""
+        return (self.usd, self.input_tokens, self.output_tokens) != (None, None, None)
 
     def plus(self, other: Usage) -> Usage:
         """Add two usages; unknown and known is the known part."""
@@ -301,6 +328,8 @@ class Usage:
             _sum(self.usd, other.usd),
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.output_tokens, other.output_tokens),
+            self.usd_unsaid + other.usd_unsaid,
+            self.tokens_unsaid + other.tokens_unsaid,
         )
 
 
@@ -339,7 +368,7 @@ class InFlight:
         message: the commit's message without its last trailer, from `settled` on.
         history: the attempts of this enrollment and of those before it.
         feedback: what the next attempt is told.
-        work: kept work (a commit) that the attempt starts on.
+        work: tree of kept work that the attempt starts on; `work_base` the commit it began on.
         apply_only: that work is the whole attempt; the command is not run.
         usage: what this attempt used.
         used: attempts of this enrollment that count against `Task.attempts`.
@@ -362,6 +391,7 @@ class InFlight:
     history: tuple[Attempt, ...] = ()
     feedback: str = ""
     work: Oid | None = None
+    work_base: Oid | None = None
     apply_only: bool = False
     used: int = 0
     not_now: int = 0
@@ -377,11 +407,16 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A known bad end of an attempt, with what a person or the next attempt should know."""
+    """A known bad end of an attempt, with what a person or the next attempt should know.
+
+    Attributes:
+        halts: nothing else may start before a person has looked at it.
+    """
 
     outcome: Outcome
     reason: str
     feedback: str = ""
+    halts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +435,7 @@ class TaskRecord:
     history: tuple[Attempt, ...] = ()
     feedback: str = ""
     work: Oid | None = None
+    work_base: Oid | None = None
     apply_only: bool = False
     usage: Usage = Usage()
 
@@ -441,6 +477,7 @@ class BatchState:
         enrolled: enrollments made over the batch's life.
         consecutive_failures: failed checks since the last settlement or authorization.
         fresh_parks: parks since the last authorization or decision (`fail_fast`).
+        halted: one of them was a failure that halts the run.
         foreign: commits on the branch that a person blessed, oldest first.
         stale: nobody works on the task in flight: a crash or an interruption left it.
     """
@@ -463,6 +500,7 @@ class BatchState:
     enrolled: int = 0
     consecutive_failures: int = 0
     fresh_parks: int = 0
+    halted: bool = False
     stop_requested: bool = False
     usage: Usage = Usage()
     in_flight: InFlight | None = None

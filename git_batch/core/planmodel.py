@@ -75,6 +75,11 @@ class BudgetTable(_Table):
     max_tokens: int | None = Field(
         None, ge=1, description="Tokens that agents may say they used before no more task starts."
     )
+    unknown_usage: Literal["ignore", "stop"] = Field(
+        "ignore",
+        description="Whether an agent that does not say what it used counts as nothing used, or"
+        " starts no further task while max_usd or max_tokens bounds it.",
+    )
 
 
 class AgentTable(_Table):

@@ -56,6 +56,7 @@ def resolve(table: PlanTable, read_intent: Callable[[str], bytes], problems: Pro
             max_wait=table.budget.max_wait,
             max_usd=table.budget.max_usd,
             max_tokens=table.budget.max_tokens,
+            unknown_stops=table.budget.unknown_usage == "stop",
         ),
         notify=_as_command(table.notify.command) if table.notify else None,
         intents=intents.contents,

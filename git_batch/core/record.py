@@ -68,6 +68,7 @@ class Totals:
     enrolled: int = 0
     consecutive_failures: int = 0
     fresh_parks: int = 0
+    halted: bool = False
     stop_requested: bool = False
     usage: Usage = Usage()
     needs: tuple[str, ...] = ()
@@ -142,6 +143,7 @@ def render(event: ev.Event, state: BatchState, graph: Graph, step: int, runner: 
         enrolled=state.enrolled,
         consecutive_failures=state.consecutive_failures,
         fresh_parks=state.fresh_parks,
+        halted=state.halted,
         stop_requested=state.stop_requested,
         usage=state.usage,
         needs=tuple(parked[:NAMED]) if listed else (),
@@ -359,6 +361,7 @@ def restore(
         enrolled=totals.enrolled,
         consecutive_failures=totals.consecutive_failures,
         fresh_parks=totals.fresh_parks,
+        halted=totals.halted,
         stop_requested=totals.stop_requested,
         usage=totals.usage,
         in_flight=flight,

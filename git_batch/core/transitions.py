@@ -87,6 +87,9 @@ BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
             "checked:failed",
         )
     },
+    # Asked of a run that has begun but recorded nothing yet.
+    (_H, "stop_requested"): _H,
+    (_B, "stop_requested"): _B,
     **{(s, f"closed:{to}"): to for s in (_H, _B) for to in _CLOSINGS},
     **{
         (s, f"decided:{d}"): _R
@@ -108,6 +111,9 @@ BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
 }
 
 _DECISIONS = tuple(f"decided:{d}" for d in Decision)
+_MOVING = tuple(
+    f"decided:{d}" for d in (Decision.BLESS, Decision.REBASE, Decision.UNDO, Decision.REDO)
+)
 
 FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
     **{
@@ -124,6 +130,14 @@ FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
         for name in ("authorized", "stop_requested", "reviewed")
     },
     **{(phase, "decided:abandon"): None for phase in Phase},
+    # A decision about another task leaves the one in flight where it is; a settled commit has its
+    # parent, so nothing may move the branch before it.
+    **{
+        (phase, name): phase
+        for phase in Phase
+        for name in _DECISIONS
+        if name != "decided:abandon" and not (phase is Phase.SETTLED and name in _MOVING)
+    },
     (Phase.READY, "attempt_started"): Phase.RUNNING,
     (Phase.READY, "ran:failed"): Phase.FAILED,
     (Phase.RUNNING, "ran"): Phase.RAN,

@@ -16,7 +16,7 @@ from git_batch.core.model import BatchId, Oid, TaskId
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
-from git_batch.repo.treewrite import Changes, write_paths
+from git_batch.repo.treewrite import Changes, write_blob, write_paths
 
 OFTEN = timedelta(seconds=5)
 """How often the logs of tasks that went well are made reachable."""
@@ -25,14 +25,19 @@ SHARD = 100
 """Tasks per folder of the logs' tree."""
 
 
+def namespace(batch: BatchId) -> str:
+    """Name what the local refs of a batch are below."""
+    return f"refs/batch/{batch}/"
+
+
 def attempt_ref(batch: BatchId, task: TaskId, n: int) -> str:
     """Name the ref that keeps an attempt's work."""
-    return f"refs/batch/{batch}/attempts/{task}/{n}"
+    return f"{namespace(batch)}attempts/{task}/{n}"
 
 
 def logs_ref(batch: BatchId) -> str:
     """Name the ref that keeps a batch's logs."""
-    return f"refs/batch/{batch}/logs"
+    return f"{namespace(batch)}logs"
 
 
 def log_path(place: int, task: TaskId, n: int) -> str:
@@ -52,10 +57,22 @@ def keep(
     at: datetime,
 ) -> None:
     """Keep a tree under a ref that does not exist yet."""
-    oid = commits.make(
-        repo, tree=tree, parents=parents, message=f"{title}\n".encode(), who=who, at=at
-    )
+    oid = commit_work(repo, tree=tree, parents=parents, title=title, who=who, at=at)
     refs.swap(ref, None, oid, title)
+
+
+def commit_work(
+    repo: Repository,
+    *,
+    tree: Oid,
+    parents: list[Oid],
+    title: str,
+    who: commits.Idents,
+    at: datetime,
+) -> Oid:
+    """Make the commit that keeps some work."""
+    message = f"{title}\n".encode()
+    return commits.make(repo, tree=tree, parents=parents, message=message, who=who, at=at)
 
 
 class LogStore:
@@ -70,7 +87,7 @@ class LogStore:
     def put(self, place: int, task: TaskId, n: int, text: bytes) -> None:
         """Keep an attempt's log; an empty one is none."""
         if text:
-            oid = self._repo.objects.create_blob(text)
+            oid = write_blob(self._repo.objects, text)
             self._waiting[log_path(place, task, n)] = (oid, int(FileMode.BLOB))
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:

@@ -2,11 +2,18 @@
 
 A task's commit has an explicit parent, a tree that is known, and the dates of its `settled`
 event, so that making it again after a crash gives the same object (unless it is signed). What
-git alone can do is left to git: signing goes through `git commit-tree -S`.
+git alone can do is left to git (`signing`).
+
+Everything above this room is UTF-8. `i18n.commitEncoding` is applied when a task's commit is made,
+names and message alike, and taken back when a commit is read, so what is compared with the record
+is the same bytes. What the encoding can't express is written in UTF-8 without the header: git
+reads each commit by its own.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -15,7 +22,8 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from git_batch.core.model import Actor, Oid
-from git_batch.errors import GitError
+from git_batch.errors import GitError, PreconditionError
+from git_batch.repo import signing
 from git_batch.repo.repository import Repository
 
 
@@ -38,7 +46,7 @@ class Idents:
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """What lineage needs to know of a commit."""
+    """What lineage needs to know of a commit; the message is UTF-8, whatever it is stored in."""
 
     oid: Oid
     parents: tuple[Oid, ...]
@@ -46,11 +54,64 @@ class CommitFacts:
     message: bytes
 
 
-def signature(actor: Actor, at: datetime) -> pygit2.Signature:
+def signature(actor: Actor, at: datetime, encoding: str | None = None) -> pygit2.Signature:
     """Write a person and a time as git does."""
     offset = at.utcoffset()
     minutes = int(offset.total_seconds() // 60) if offset else 0
-    return pygit2.Signature(actor.name, actor.email, int(at.timestamp()), minutes)
+    when = int(at.timestamp())
+    return pygit2.Signature(actor.name, actor.email, when, minutes, encoding or "utf-8")
+
+
+def idents(repo: Repository) -> Idents:
+    """Say who works here, as git finds it.
+
+    Raises:
+        PreconditionError: git does not know, or a name is neither UTF-8 nor in the encoding that
+            `i18n.commitEncoding` names.
+    """
+    return Idents(_in_text(repo, "author"), _in_text(repo, "committer"))
+
+
+def _in_text(repo: Repository, role: str) -> Actor:
+    found = repo.identity(role)
+    words = []
+    for word in (found.name, found.email):
+        raw = os.fsencode(word)
+        for encoding in ("utf-8", encoding_of(repo) or "utf-8"):
+            try:
+                words.append(raw.decode(encoding))
+                break
+            except UnicodeDecodeError:
+                continue
+        else:
+            raise PreconditionError(
+                f"the {role}'s name is not UTF-8: {raw!a}",
+                "write it in UTF-8, or name its encoding: git config i18n.commitEncoding NAME",
+            )
+    return Actor(*words)
+
+
+def encoding_of(repo: Repository) -> str | None:
+    """Name the encoding that commits are to be written in (`i18n.commitEncoding`); None is UTF-8.
+
+    Raises:
+        PreconditionError: it is one that is not known here, or in which no commit can be written.
+    """
+    asked = repo.git.call(["config", "--get", "i18n.commitEncoding"]).stdout.strip()
+    name = asked.decode("ascii", "replace")
+    if name.lower() in ("", "utf-8", "utf8"):
+        return None
+    try:
+        codecs.lookup(name)
+        fits = "Batch-Id: a\n".encode(name) == b"Batch-Id: a\n"
+    except (LookupError, UnicodeError, ValueError):
+        fits = False
+    if not fits:
+        raise PreconditionError(
+            f"'i18n.commitEncoding' is '{name}', in which git-batch can't write commits",
+            "name another one, or have UTF-8: git config i18n.commitEncoding UTF-8",
+        )
+    return name
 
 
 def make(
@@ -62,22 +123,31 @@ def make(
     who: Idents,
     at: datetime,
     sign: bool = False,
+    encoding: str | None = None,
 ) -> Oid:
     """Write a commit object and see that it can be read back; no ref moves.
+
+    Args:
+        message: UTF-8.
+        encoding: as of `encoding_of`; used if it can express message and names.
 
     Raises:
         GitError: it could not be written or signed.
     """
+    if encoding is not None:
+        message, encoding = _recoded(message, who, encoding)
     if sign:
-        return _signed(repo, tree=tree, parents=parents, message=message, who=who, at=at)
+        return _signed(repo, tree, parents, message, who, at, encoding)
+    header = () if encoding is None else (encoding,)
     try:
         made = repo.objects.create_commit(
             None,
-            signature(who.author, at),
-            signature(who.committer, at),
+            signature(who.author, at, encoding),
+            signature(who.committer, at, encoding),
             message,
             pygit2.Oid(hex=tree),
             [pygit2.Oid(hex=p) for p in parents],
+            *header,
         )
     except (pygit2.GitError, OSError, ValueError, KeyError) as error:
         raise GitError(f"could not write a commit: {error}") from None
@@ -87,16 +157,36 @@ def make(
     return Oid(str(made))
 
 
+def _recoded(message: bytes, who: Idents, encoding: str) -> tuple[bytes, str | None]:
+    people = (who.author, who.committer)
+    try:
+        for word in (word for actor in people for word in (actor.name, actor.email)):
+            word.encode(encoding)
+        return message.decode("utf-8").encode(encoding), encoding
+    except UnicodeError:
+        return message, None
+
+
 def _signed(
-    repo: Repository, *, tree: Oid, parents: list[Oid], message: bytes, who: Idents, at: datetime
+    repo: Repository,
+    tree: Oid,
+    parents: list[Oid],
+    message: bytes,
+    who: Idents,
+    at: datetime,
+    encoding: str | None,
 ) -> Oid:
     stamp = f"{int(at.timestamp())} {at.strftime('%z') or '+0000'}"
-    env = {**who.environment(), "GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
-    args = ["commit-tree", "-S", tree]
-    for parent in parents:
-        args += ["-p", parent]
-    out = repo.git.run([*args, "-F", "-"], input=message, env=env)
-    return Oid(out.decode("ascii").strip())
+    env = {name: _as_bytes_of(word, encoding) for name, word in who.environment().items()}
+    env |= {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
+    return signing.commit_tree(
+        repo, tree=tree, parents=parents, message=message, env=env, encoding=encoding
+    )
+
+
+def _as_bytes_of(word: str, encoding: str | None) -> str:
+    """Write a name for the environment such that its bytes there are in an encoding."""
+    return os.fsdecode(word.encode(encoding or "utf-8"))
 
 
 def read(repo: Repository, oid: Oid) -> CommitFacts:
@@ -116,5 +206,16 @@ def read(repo: Repository, oid: Oid) -> CommitFacts:
         oid=oid,
         parents=tuple(Oid(str(p)) for p in commit.parent_ids),
         tree=Oid(str(commit.tree_id)),
-        message=commit.raw_message,
+        message=_in_utf8(commit),
     )
+
+
+def _in_utf8(commit: pygit2.Commit) -> bytes:
+    """Give a commit's message in UTF-8; as it is where its encoding is unknown or untrue."""
+    raw, encoding = commit.raw_message, commit.message_encoding
+    if not encoding:
+        return raw
+    try:
+        return raw.decode(encoding).encode("utf-8")
+    except (LookupError, UnicodeError):
+        return raw

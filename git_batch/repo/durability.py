@@ -10,7 +10,8 @@ Between a move and the barrier after it a power cut may undo the move, which is 
 other. What must not happen is a ref file that is renamed in before its content is on disk, and
 comes back empty. Where renames over a file wait for its content (ext4 unless it is mounted
 `noauto_da_alloc`, btrfs, and tmpfs, which does not outlive a power cut anyway), nothing more is
-needed; elsewhere refs are written through a handle that syncs each of them.
+needed for a ref that exists; a new one, and everywhere else any, is written through a handle that
+syncs it by itself.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import tempfile
 from collections.abc import Iterable
 
-from git_batch.errors import GitError
+from git_batch.errors import GitError, PreconditionError
+
+ROOM = 1 << 20
+"""Bytes that must be free where a run is to write."""
 
 _ORDERED = frozenset({"ext4", "ext3", "btrfs", "tmpfs"})
 
@@ -40,6 +45,23 @@ def barrier(directory: str) -> None:
             raise GitError(f"could not write to disk: {os.strerror(ctypes.get_errno())}")
     finally:
         os.close(fd)
+
+
+def writable(*directories: str) -> None:
+    """See that files can be made in directories, by making one that has no name and goes at once.
+
+    Raises:
+        PreconditionError: one is read-only, forbidden or full.
+    """
+    for directory in dict.fromkeys(directories):
+        try:
+            with tempfile.TemporaryFile(dir=directory) as file:
+                file.write(bytes(ROOM))
+        except OSError as error:
+            raise PreconditionError(
+                f"can't write to '{directory}': {error.strerror or error}",
+                "a batch writes its commits, its record and your files there",
+            ) from None
 
 
 def renames_wait_for_content(directory: str) -> bool:

@@ -21,7 +21,7 @@ from git_batch.core import events as ev
 from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchId, BatchState, InFlight, Oid, Plan, TaskId, TaskRecord
 from git_batch.errors import RecordError, StaleError
-from git_batch.repo import commits
+from git_batch.repo import commits, trust
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
@@ -62,6 +62,25 @@ def newest(repo: Repository, tip: Oid) -> Newest:
             break
         oid = facts.parents[0]
     raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")
+
+
+_BY_PERSONS = (ev.Decided, ev.Authorized, ev.StopRequested, ev.Reviewed)
+
+
+def last_runner(repo: Repository, tip: Oid) -> str:
+    """Name the run that last drove a batch; empty if none did.
+
+    What persons decided since is passed over: that was recorded by runs of its own.
+    """
+    at = newest(repo, tip)
+    for _ in range(_FOREIGN_MOST):
+        if not isinstance(at.entry.event, _BY_PERSONS):
+            return at.entry.runner
+        parents = commits.read(repo, at.oid).parents
+        if not parents:
+            break
+        at = newest(repo, parents[0])
+    return ""
 
 
 def _own(entry: record.Entry, oid: Oid) -> record.Entry:
@@ -111,6 +130,11 @@ class Journal:
         return self._state
 
     @property
+    def step(self) -> int:
+        """Number of the newest event, published or not."""
+        return self._step
+
+    @property
     def tip(self) -> Oid | None:
         """The newest event's commit, published or not."""
         return self._tip
@@ -131,9 +155,11 @@ class Journal:
         """Open the record of a batch.
 
         Raises:
-            RecordError: it is missing, unreadable, or contradicts itself.
+            RecordError: it is missing, unreadable, contradicts itself, or was put back.
         """
         at, plan, state = read(repo, refs, batch)
+        trust.load(repo, batch).refuse_rollback(batch, at.entry.step, state.authorization)
+        trust.seen(repo, batch, at.entry.step, state.authorization)
         tree = NotesTree(repo, at.tree)
         return cls(repo, refs, Machine(plan), state, who=who, runner=runner, tree=tree, at=at)
 
@@ -202,6 +228,8 @@ class Journal:
         parents = [self._tip] if self._tip else []
         if isinstance(event, ev.Committed):
             parents.append(event.commit)
+        if isinstance(event, ev.Decided):
+            parents += event.commits[-1:]
         if isinstance(event, ev.Authorized) and event.authorization.seq == 1:
             parents.append(event.authorization.base)
         oid = commits.make(

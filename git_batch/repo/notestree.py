@@ -19,7 +19,7 @@ from git_batch.core import events as ev
 from git_batch.core.model import BatchState, Oid, Plan, TaskId
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
-from git_batch.repo.treewrite import Changes, write_paths
+from git_batch.repo.treewrite import Changes, write_blob, write_paths
 
 _HEADER_KINDS = (ev.Created, ev.Authorized, ev.Decided, ev.Closed)
 _REVIEW_ENDS = (ev.Committed, ev.BecameUnchanged, ev.Parked, ev.Decided)
@@ -168,7 +168,7 @@ class NotesTree:
         return self._blobs()[task]
 
     def _put(self, changes: Changes, path: str, content: bytes) -> str:
-        oid = self._objects.create_blob(content)
+        oid = write_blob(self._objects, content)
         changes[path] = (oid, int(FileMode.BLOB))
         return str(oid)
 

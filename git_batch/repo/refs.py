@@ -17,32 +17,45 @@ from collections.abc import Callable
 import pygit2
 
 from git_batch.core.model import Oid
-from git_batch.errors import GitError, LockedError, StaleError
-from git_batch.repo import durability
+from git_batch.errors import GitError, StaleError
+from git_batch.repo import durability, stalelocks
 from git_batch.repo.repository import Repository
 
 LOCK_WAIT = 10.0
 """Seconds to wait for a lock that somebody else holds."""
 
+_LOCKED = ("failed to lock", "locked file", "is locked")
+"""How libgit2 says that a lock is in the way; it has no code for it."""
+
 _NOT_NOW = (OSError, KeyError, pygit2.GitError)
 
 
 class Refs:
-    """Reads and swaps refs of one repository."""
+    """Reads and swaps refs of one repository.
+
+    Attributes:
+        own: where this process itself left each ref that it moved; None for one it deleted.
+    """
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
+        self.own: dict[str, Oid | None] = {}
         self._objects = repo.objects
         # The setting is process-wide and latched by each database when it is first used: objects
         # are never synced one by one, refs only where the file system makes it necessary.
         _ = self._objects.odb
-        each = not durability.renames_wait_for_content(repo.layout.common_dir)
-        pygit2.settings.enable_fsync_gitdir(each)
+        self._handle = self._synced = self._open(sync=True)
+        if durability.renames_wait_for_content(repo.layout.common_dir):
+            self._handle = self._open(sync=False)
+
+    def _open(self, *, sync: bool) -> pygit2.Repository:
+        pygit2.settings.enable_fsync_gitdir(sync)
         try:
-            self._handle = pygit2.Repository(repo.layout.git_dir)
-            self.read("HEAD")
+            handle = pygit2.Repository(self._repo.layout.git_dir)
+            handle.references.get("HEAD")
         finally:
             pygit2.settings.enable_fsync_gitdir(False)
+        return handle
 
     def read(self, name: str) -> Oid | None:
         """Give the object a ref names now, through symbolic refs; None if it does not exist."""
@@ -83,7 +96,9 @@ class Refs:
             GitError: `new` can't be read back, or the write failed.
         """
         if pygit2.Oid(hex=new) not in self._objects.odb:
-            raise GitError(f"object {new} was not written", "see 'git batch doctor'")
+            raise GitError(
+                f"object {new} was not written", "is there space left, and may you write here?"
+            )
         if not synced:
             self.barrier()
         try:
@@ -92,18 +107,25 @@ class Refs:
             # An error may come after the move (EIO on the last fsync): the ref itself decides.
             if self.read(name) != new:
                 raise
+        self.own[name] = new
         if self.read(name) != new:
             raise StaleError(f"'{name}' was moved right after it was set")
         if durable:
             self.barrier()
 
     def point(self, target: str, why: str, name: str = "HEAD") -> None:
-        """Make a symbolic ref (HEAD) name another ref; files and index stay as they are."""
+        """Make a symbolic ref (HEAD) name another ref; files and index stay as they are.
+
+        Raises:
+            LockedError: somebody else's lock stays.
+        """
+        stalelocks.wait_for(f"{self._repo.layout.git_dir}/{name}")
         self._repo.git.run(["symbolic-ref", "-m", f"batch: {why}", name, target])
 
     def delete(self, name: str, old: Oid) -> None:
         """Delete a ref that is at `old`."""
         self._repo.git.run(["update-ref", "--no-deref", "-d", name, old])
+        self.own[name] = None
 
     def listed(self, prefix: str) -> dict[str, Oid]:
         """List the refs below a prefix such as `refs/notes/batch/`."""
@@ -116,7 +138,9 @@ class Refs:
         durability.barrier(self._repo.layout.common_dir)
 
     def _set(self, name: str, old: Oid | None, new: Oid, why: str) -> None:
-        with self._handle.transaction() as change:
+        # A new ref is renamed over nothing, and then no file system waits for its content.
+        handle = self._synced if old is None else self._handle
+        with handle.transaction() as change:
             change.lock_ref(name)
             current = self.read(name)
             if current == new:
@@ -135,15 +159,12 @@ class Refs:
                 act()
                 return
             except _NOT_NOW as error:
-                lock = f"{self._repo.layout.common_dir}/{name}.lock"
                 text = str(error)
-                if not ("lock" in text or isinstance(error, KeyError)):
+                if not (any(said in text for said in _LOCKED) or isinstance(error, KeyError)):
                     raise GitError(f"could not set '{name}': {text}") from None
                 if time.monotonic() > limit:
-                    raise LockedError(
-                        f"could not lock '{name}' within {LOCK_WAIT:.0f} seconds",
-                        f"another git process may be at work; its lock is '{lock}'",
-                    ) from None
+                    lock = f"{self._repo.layout.common_dir}/{name}.lock"
+                    raise stalelocks.held(lock, f"'{name}'", LOCK_WAIT) from None
                 time.sleep(random.uniform(0.01, 0.1))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
 from git_batch.core import effects as fx
@@ -216,12 +214,23 @@ def test_abandoning_ends_the_batch_with_what_was_in_flight_and_nothing_can_follo
             world.authorize()
 
 
-def test_decisions_about_tasks_wait_while_one_is_in_flight() -> None:
+def test_a_decision_about_the_task_in_flight_waits_but_not_one_about_another() -> None:
     world = World(CHAIN)
     stop_before(world, fx.RunTask)
-    for decision, name in product((Decision.SKIP, Decision.RETRY), ("a", "d")):
+    for decision in (Decision.SKIP, Decision.RETRY, Decision.ADOPT):
         with pytest.raises(IllegalTransition):
-            world.decide(decision, name)
+            world.decide(decision, "a")
+    world.decide(Decision.SKIP, "d")
+    assert world.current.tasks[TaskId("d")].outcome is Outcome.DROPPED
+    assert world.current.in_flight is not None
+
+
+def test_nothing_moves_the_branch_between_settled_and_its_commit() -> None:
+    world = World(CHAIN)
+    stop_before(world, fx.Commit)
+    for decision in (Decision.BLESS, Decision.UNDO, Decision.REDO, Decision.REBASE):
+        with pytest.raises(IllegalTransition):
+            world.decide(decision)
 
 
 def test_a_decision_makes_fail_fast_forget_the_parks_before_it() -> None:

@@ -143,6 +143,35 @@ def test_the_next_attempt_knows_nothing_of_the_one_before_but_its_feedback_and_h
     assert done.ref == "refs/a/1"
 
 
+def test_feedback_outlives_an_interruption() -> None:
+    world = World(plan(task("a", attempts=3)), ends(a=[Outcome.CHECK_FAILED]))
+    stop_before(world, fx.RunTask, nth=2)
+    world.take_up()
+    world.append(world.perform(world.machine.decide(world.current)))
+    flight = world.current.in_flight
+    assert flight is not None
+    assert [a.outcome for a in flight.history] == [Outcome.CHECK_FAILED, Outcome.INTERRUPTED]
+    assert flight.feedback == "its output"
+
+
+def test_a_hook_that_refuses_after_the_checks_does_not_lose_their_log() -> None:
+    world = World(plan(task("a")))
+    stop_before(world, fx.Settle)
+    refused = Failure(Outcome.HOOK_REFUSED, "refused")
+    world.append(ev.AttemptFailed(world.now(), A, 1, refused, None, None, Usage()))
+    flight = world.current.in_flight
+    assert flight is not None
+    assert flight.log == LogRef(4, "1" * 64)
+
+
+def test_checks_that_changed_the_tree_did_not_fail_and_are_not_counted() -> None:
+    world = World(plan(task("a")))
+    stop_before(world, fx.RunChecks)
+    changed = Failure(Outcome.CHECK_CHANGED_TREE, "changed")
+    world.append(ev.ChecksFailed(world.now(), A, 1, changed, (), None))
+    assert world.current.consecutive_failures == 0
+
+
 def test_usage_is_summed_over_all_attempts_of_a_task_and_over_the_batch() -> None:
     script = ends(a=[Outcome.CHECK_FAILED], b=[Outcome.BLOCKED])
     state = World(plan(task("a", attempts=2), task("b")), script).run()

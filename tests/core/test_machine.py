@@ -483,6 +483,15 @@ def test_a_person_who_resumes_or_confirms_anew_does_not_wait_first() -> None:
     assert world.pauses == [60, 0, 60]
 
 
+def test_each_sign_that_a_person_took_it_up_again_is_enough_not_to_wait() -> None:
+    world = World(plan(task("a")), ends(a=[Outcome.STOPPED]), budget=Budget(max_wait=1e6))
+    assert stop_before(world, fx.StartAttempt) == fx.StartAttempt(TaskId("a"), 2, 60.0)
+    at_once = fx.StartAttempt(TaskId("a"), 2)
+    assert world.machine.decide(replace(world.current, stale=True)) == at_once
+    stopped = replace(world.current, stop=StopReason.NOT_NOW)
+    assert world.machine.decide(stopped) == at_once
+
+
 def test_a_stop_request_ends_the_waiting_for_not_now() -> None:
     world = World(plan(task("a")), ends(a=[Outcome.STOPPED]), budget=Budget(max_wait=1e6))
     stop_before(world, fx.StartAttempt)
@@ -631,6 +640,16 @@ def test_a_park_at_the_failure_limit_keeps_its_own_reason_in_front() -> None:
     assert isinstance(effect, fx.KeepWork)
     reason = "check exited with 1 (the limit on failing checks is reached)"
     assert effect.ending == fx.Park(Failure(CF, reason, "its output"), "git batch show a --output")
+
+
+def test_another_failure_at_the_failure_limit_is_parked_under_its_own_reason() -> None:
+    world = World(plan(task("a", attempts=9)), ends(a=[Outcome.SCOPE_REFUSED]))
+    stop_before(world, fx.KeepWork)
+    effect = world.machine.decide(replace(world.current, consecutive_failures=6))
+    assert isinstance(effect, fx.KeepWork)
+    assert effect.ending == fx.Park(
+        Failure(Outcome.SCOPE_REFUSED, "scope_refused"), "git batch show a --diff"
+    )
 
 
 def test_totals_name_every_state_and_add_up_with_a_task_in_flight() -> None:

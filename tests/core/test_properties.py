@@ -31,7 +31,7 @@ from tests.world import (
 )
 
 seeds = st.integers(0, 2**32)
-some = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+some = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def make(seed: int, most: int = 12) -> tuple[random.Random, World]:
@@ -188,7 +188,7 @@ def one_commit_each(world: World) -> bool:
     return len(set(names)) == len(names) and recorded == set(world.commits)
 
 
-@settings(some, max_examples=25)
+@settings(some, max_examples=20)
 @given(seeds)
 def test_a_run_cut_after_any_event_comes_to_the_same_end_with_each_task_committed_once(
     seed: int,
@@ -196,7 +196,7 @@ def test_a_run_cut_after_any_event_comes_to_the_same_end_with_each_task_committe
     crashed_everywhere(seed, rerun=1)
 
 
-@settings(some, max_examples=12)
+@settings(some, max_examples=8)
 @given(seeds)
 def test_a_run_that_is_cut_again_while_it_recovers_comes_to_the_same_end(seed: int) -> None:
     crashed_everywhere(seed, rerun=3)

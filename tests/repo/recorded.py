@@ -52,7 +52,8 @@ class RecordedWorld(World):
         return Oid(str(builder.write()))
 
     def make_commit(self, flight: InFlight) -> Oid:
-        assert flight.tree and flight.message
+        assert flight.tree
+        assert flight.message
         return commits.make(
             self.repo,
             tree=flight.tree,
@@ -84,6 +85,4 @@ class RecordedWorld(World):
 
     def tree_at(self, oid: Oid) -> pygit2.Tree:
         """The record's tree at one of its events."""
-        found = self.repo.objects[oid]
-        assert isinstance(found, pygit2.Commit)
-        return found.tree
+        return self.repo.objects[oid].peel(pygit2.Tree)

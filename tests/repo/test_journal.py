@@ -1,4 +1,4 @@
-"""The record over a real repository: what stock git sees, what a crash leaves, who else may write."""
+"""The record in a real repository: what git sees, what a crash leaves, who else may write."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def test_the_tree_has_header_plan_and_notes_with_one_level_of_fan_out_and_nothin
 
 
 def test_only_events_that_may_change_the_tree_change_it(repo: Path) -> None:
-    ends = {"a": (Outcome.CHECK_FAILED, Outcome.SCOPE_REFUSED), "b": (Outcome.INTERRUPTED,)}
+    ends = {"a": (Outcome.CHECK_FAILED, Outcome.SCOPE_REFUSED), "b": (Outcome.STOPPED,)}
     made = plan(task("a"), task("b"), task("c", review="human"))
-    world = RecordedWorld(repo, made, Script(ends))
+    world = RecordedWorld(repo, made, Script(ends), Budget(max_wait=1e6))
     world.run()
     world.review("c", ev.Verdict.ACCEPT)
     world.resume()
@@ -491,7 +491,7 @@ def test_a_record_that_was_deleted_or_set_back_is_never_written_anew(repo: Path,
     else:
         git(repo, "update-ref", REF, f"{REF}~1")
     left = world.refs.read(REF)
-    with pytest.raises(StaleError, match="removed|set back"):
+    with pytest.raises(StaleError, match=r"removed|set back"):
         world.append(ev.StopRequested(world.now(), PERSON))
     assert world.refs.read(REF) == left
 

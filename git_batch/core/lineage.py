@@ -1,0 +1,139 @@
+"""Lineage: recorded events x observed commits -> the named ways in which a branch is not whole.
+
+Theory. A commit's id covers its tree, its message and, through its parent, everything before it.
+So the record certifies a commit by holding its id, and below a certified commit nothing can have
+changed. What is left to prove is that record and commits speak of the same: every task's commit
+names its `settled` event, and that event gives the commit's message byte for byte, its tree and
+its parent. Trailers are read to find that event, never as a proof.
+
+Rules. Everything that is not certified, blessed or a recorded undo is a drift with a name, both
+ids and a way out; drifts are listed in the order of the branch. Nothing here guesses: what can't
+be seen is "unknown", which is the business of whoever looked (`repo.lineage`).
+
+This module is on the path of the hooks, so it imports neither `events` nor `record`: they take half
+of the time that a hook has (`claims` reads what is needed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from git_batch.core.claims import Seen, Settled, rendered
+from git_batch.core.model import BatchId, BatchStatus, Oid, StopReason, TaskId
+
+Standing = Literal["whole", "drift", "unknown"]
+
+BRANCH_MISSING = "branch missing"
+FOREIGN = "foreign commits"
+MOVED_BACK = "moved back"
+REWRITTEN = "history rewritten"
+UNREACHABLE = "recorded commit unreachable"
+MISSING = "recorded commit missing"
+MERGE = "merge commit"
+FORGED = "forged trailers"
+REPEATED = "repeated trailers"
+CONTRADICTION = "record contradicts commit"
+NO_RECEIPT = "receipt missing"
+FALSE_RECEIPT = "receipt false"
+NOT_IN_FORCE = "plan not in force"
+OUT_OF_SCOPE = "out of scope"
+RECORD_CHANGED = "record changed out of turn"
+RECORD_DAMAGED = "record contradicts itself"
+READERS = "trailers read differently"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One way in which a branch is not what the record says.
+
+    Attributes:
+        kind: its name, as in the `drift[].kind` of the JSON outputs.
+        detail: what was found and what was expected, with both ids.
+        commit: the first commit to look at.
+        way_out: the next command.
+    """
+
+    kind: str
+    detail: str
+    commit: Oid | None
+    way_out: str
+
+    @property
+    def status(self) -> BatchStatus:
+        """Where such a drift leaves the batch (semantics.md section 6)."""
+        return BatchStatus.NEEDS_HUMAN if self.kind == FOREIGN else BatchStatus.FAILED
+
+    @property
+    def stop(self) -> StopReason:
+        """Why the batch stops then."""
+        return StopReason.FOREIGN_COMMITS if self.kind == FOREIGN else StopReason.LINEAGE_BROKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What can be said about the commits from a base to a tip.
+
+    Attributes:
+        status: "unknown" is never "whole": `reason` says what could not be looked at.
+        certified: the record was here, and every commit was compared with it.
+        batch: None when no commit of a batch is among them.
+        batch_status: by the record's newest event; None without a record.
+        commits: how many were looked at; `tasks` of them are a task's.
+    """
+
+    status: Standing
+    drifts: tuple[Drift, ...] = ()
+    batch: BatchId | None = None
+    certified: bool = False
+    batch_status: BatchStatus | None = None
+    reason: str = ""
+    commits: int = 0
+    tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What the record says of its branch, as of its newest event.
+
+    Attributes:
+        head: the branch tip that the record expects.
+        plan: the digest of the plan in force.
+        foreign: commits that a person blessed.
+        receipts: the commits that the record certifies.
+        undone: commits that take back a task's, each with the tasks.
+        replayed: commits that a recorded rebase put in the place of others.
+        pending: the commit that is decided but not recorded yet: its event's id, and the event.
+    """
+
+    batch: BatchId
+    branch: str
+    base: Oid
+    head: Oid
+    plan: str
+    status: BatchStatus
+    receipts: Container[Oid]
+    foreign: Container[Oid] = ()
+    undone: Mapping[Oid, tuple[TaskId, ...]] = field(default_factory=dict)
+    replayed: Container[Oid] = ()
+    pending: tuple[Oid, Settled] | None = None
+
+
+def accepts(ledger: Ledger, commit: Oid) -> bool:
+    """Tell whether the record knows a commit as part of its branch."""
+    return (
+        commit in ledger.receipts
+        or commit in ledger.foreign
+        or commit in ledger.undone
+        or commit in ledger.replayed
+    )
+
+
+def is_pending(ledger: Ledger, commit: Seen) -> bool:
+    """Tell whether a commit is the decided one that the record does not hold yet."""
+    if ledger.pending is None:
+        return False
+    event, decided = ledger.pending
+    expected = ((ledger.head,), (decided.parent,), decided.tree, rendered(event, decided))
+    return expected == (commit.parents, commit.parents, commit.tree, commit.message)

@@ -1,0 +1,211 @@
+"""Claims: who works on a slug, and with a remote who works on a task.
+
+A claim is a ref that must not exist when it is made; what it names is a commit that says whose it
+is (semantics.md section 8). Ownership is read from the claim, never remembered: a crash leaves a
+claim that its own batch adopts, and a foreign one is never stolen. On a remote the same is done by
+a push that only succeeds if the ref does not exist there (`--force-with-lease` with an empty
+expectation), so that two machines can't run the same task.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import datetime
+
+from git_batch.core import trailers
+from git_batch.core.model import BatchId, Oid, TaskId
+from git_batch.errors import GitError, PreconditionError, StaleError
+from git_batch.repo import commits
+from git_batch.repo.git import Result
+from git_batch.repo.journal import ref_name
+from git_batch.repo.locks import batch_lock, holder
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+
+NAMESPACE = "refs/batch/claims/"
+_WHOLE = "@"
+"""What stands for a task in the claim on a whole slug; no task can be called that."""
+_EMPTY_TREE = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+_HOST, _WORKTREE, _SINCE = "Batch-Host", "Batch-Worktree", "Batch-Since"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who claims what, where and since when (RFC 3339)."""
+
+    batch: BatchId
+    task: str
+    host: str
+    worktree: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} on host {self.host} since {self.since}"
+
+
+def claim_ref(slug: str, task: TaskId | None = None) -> str:
+    """Name the ref of a claim on a slug, or on one of its tasks."""
+    return f"{NAMESPACE}{slug}/{task or _WHOLE}"
+
+
+def write(
+    repo: Repository, batch: BatchId, task: TaskId | None, *, who: commits.Idents, at: datetime
+) -> Oid:
+    """Write the object that a claim's ref names."""
+    message = trailers.with_trailers(
+        trailers.compose(f"claim {batch}", ""),
+        [
+            (trailers.BATCH_ID, batch),
+            (trailers.TASK, task or _WHOLE),
+            (_HOST, socket.gethostname()),
+            (_WORKTREE, repo.layout.top.encode("ascii", "backslashreplace").decode()),
+            (_SINCE, at.isoformat()),
+        ],
+    )
+    repo.objects.TreeBuilder().write()
+    return commits.make(repo, tree=_EMPTY_TREE, parents=[], message=message, who=who, at=at)
+
+
+def read(repo: Repository, oid: Oid) -> Claim:
+    """Read a claim's object.
+
+    Raises:
+        GitError: it is missing or no claim.
+    """
+    found = trailers.ours(commits.read(repo, oid).message) or {}
+    try:
+        return Claim(
+            BatchId(found[trailers.BATCH_ID]),
+            found[trailers.TASK],
+            found[_HOST],
+            found[_WORKTREE],
+            found[_SINCE],
+        )
+    except KeyError as error:
+        raise GitError(f"{oid} is not a claim: {error} is missing") from None
+
+
+def listed(repo: Repository, refs: Refs) -> dict[str, Claim]:
+    """Read all claims of this repository by the slug, or slug and task, that they are on."""
+    return {
+        name.removeprefix(NAMESPACE).removesuffix(f"/{_WHOLE}"): read(repo, oid)
+        for name, oid in refs.listed(NAMESPACE).items()
+    }
+
+
+def take(
+    repo: Repository,
+    refs: Refs,
+    slug: str,
+    batch: BatchId,
+    *,
+    who: commits.Idents,
+    at: datetime,
+) -> None:
+    """Claim a slug for a batch; one that the batch holds already is adopted.
+
+    Raises:
+        PreconditionError: another batch holds it; it is named.
+    """
+    ref = claim_ref(slug)
+    old = refs.read(ref)
+    if old is not None:
+        other = read(repo, old)
+        if other.batch == batch:
+            return
+        if not _abandoned(repo, refs, other):
+            raise _foreign(slug, other)
+    try:
+        refs.swap(ref, old, write(repo, batch, None, who=who, at=at), f"claim {batch}")
+    except StaleError:
+        now = refs.read(ref)
+        if now is None:
+            raise
+        raise _foreign(slug, read(repo, now)) from None
+
+
+def _abandoned(repo: Repository, refs: Refs, claim: Claim) -> bool:
+    """Tell whether a claim was left by a start that died before it recorded anything."""
+    here = claim.host == socket.gethostname()
+    recorded = refs.read(ref_name(claim.batch)) is not None
+    return here and not recorded and holder(batch_lock(repo, claim.batch)) is None
+
+
+def _foreign(slug: str, other: Claim) -> PreconditionError:
+    return PreconditionError(
+        f"slug '{slug}' is claimed by {other}, in '{other.worktree}'",
+        f"go on with it: git batch resume {other.batch}",
+        f"or end it for good, keeping everything: git batch abandon {other.batch}",
+    )
+
+
+def release(repo: Repository, refs: Refs, slug: str, batch: BatchId) -> None:
+    """Let go of a slug, if the batch holds it."""
+    ref = claim_ref(slug)
+    held = refs.read(ref)
+    if held is not None and read(repo, held).batch == batch:
+        refs.delete(ref, held)
+
+
+class RemoteClaims:
+    """Claims on the tasks of one batch, on a remote."""
+
+    def __init__(
+        self, repo: Repository, remote: str, slug: str, batch: BatchId, who: commits.Idents
+    ) -> None:
+        self._repo, self._remote, self._slug = repo, remote, slug
+        self._batch, self._who = batch, who
+        self._held: dict[TaskId, Oid] = {}
+
+    def take(self, task: TaskId, at: datetime) -> Claim | None:
+        """Claim a task; None if it is ours now, else who holds it.
+
+        Raises:
+            GitError: the remote can't be asked; that is never "free".
+        """
+        ref = claim_ref(self._slug, task)
+        oid = write(self._repo, self._batch, task, who=self._who, at=at)
+        pushed = self._push(f"{oid}:{ref}", f"--force-with-lease={ref}:")
+        if pushed.status == 0:
+            self._held[task] = oid
+            return None
+        held = self._ask(ref)
+        if held is None:
+            said = os.fsdecode(pushed.stderr).strip().splitlines()
+            raise GitError(f"could not claim '{task}' on '{self._remote}': {' '.join(said[-2:])}")
+        other = read(self._repo, held)
+        if other.batch != self._batch:
+            return other
+        self._held[task] = held
+        return None
+
+    def release(self, task: TaskId) -> None:
+        """Let go of a task that is ours; what is not ours any more stays.
+
+        Raises:
+            GitError: the remote can't be reached.
+        """
+        held = self._held.pop(task, None)
+        if held is None:
+            return
+        ref = claim_ref(self._slug, task)
+        result = self._push(f":{ref}", f"--force-with-lease={ref}:{held}")
+        if result.status and self._ask(ref) == held:
+            raise GitError(f"could not release the claim on '{task}' on '{self._remote}'")
+
+    def _push(self, refspec: str, lease: str) -> Result:
+        return self._repo.git.call(["push", "--quiet", lease, self._remote, refspec])
+
+    def _ask(self, ref: str) -> Oid | None:
+        """Read a claim on the remote, and fetch what it names."""
+        found = self._repo.git.call(["ls-remote", self._remote, ref])
+        if found.status:
+            raise GitError(f"can't ask '{self._remote}' for claims")
+        words = found.stdout.split()
+        if not words:
+            return None
+        oid = Oid(words[0].decode("ascii"))
+        self._repo.git.run(["fetch", "--quiet", "--no-tags", self._remote, oid])
+        return oid

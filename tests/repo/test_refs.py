@@ -1,0 +1,251 @@
+"""Refs by compare-and-swap: one winner, nothing overwritten, on disk before it is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from git_batch.core.model import Oid
+from git_batch.errors import GitError, LockedError, StaleError
+from git_batch.repo import durability, refs
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+from tests.conftest import git
+
+NAME = "refs/notes/batch/x-abc123"
+
+
+@pytest.fixture
+def opened(repo: Path) -> Repository:
+    return Repository.open(str(repo))
+
+
+def blob(repo: Path, text: str) -> Oid:
+    return Oid(git(repo, "hash-object", "-w", "--stdin", input=text.encode()))
+
+
+def test_a_ref_is_made_moved_and_read_and_git_sees_it(repo: Path, opened: Repository) -> None:
+    one, two = blob(repo, "1"), blob(repo, "2")
+    mine = Refs(opened)
+    assert mine.read(NAME) is None
+    mine.swap(NAME, None, one, "first")
+    assert mine.read(NAME) == git(repo, "rev-parse", NAME) == one
+    mine.swap(NAME, one, two, "second")
+    assert mine.read(NAME) == git(repo, "rev-parse", NAME) == two
+
+
+def test_the_reflog_says_why(repo: Path, opened: Repository) -> None:
+    base = Oid(git(repo, "rev-parse", "HEAD"))
+    Refs(opened).swap("refs/notes/batch/y-abc123", None, base, "a: settled")
+    log = (repo / ".git/logs/refs/notes/batch/y-abc123").read_text()
+    assert log.endswith("\tbatch: a: settled\n")
+
+
+def test_a_ref_that_is_elsewhere_is_left_there(repo: Path, opened: Repository) -> None:
+    one, two, three = blob(repo, "1"), blob(repo, "2"), blob(repo, "3")
+    mine = Refs(opened)
+    with pytest.raises(StaleError, match=f"is at nothing, not at {one[:12]}"):
+        mine.swap(NAME, one, two, "x")
+    git(repo, "update-ref", NAME, one)
+    for old in (None, two):
+        with pytest.raises(StaleError, match=f"is at {one[:12]}"):
+            mine.swap(NAME, old, three, "x")
+    assert git(repo, "rev-parse", NAME) == one
+    assert not (repo / f".git/{NAME}.lock").exists()
+
+
+def test_what_git_packs_meanwhile_is_compared_all_the_same(repo: Path, opened: Repository) -> None:
+    one, two = blob(repo, "1"), blob(repo, "2")
+    mine = Refs(opened)
+    mine.swap(NAME, None, one, "x")
+    git(repo, "pack-refs", "--all")
+    with pytest.raises(StaleError):
+        mine.swap(NAME, None, two, "x")
+    mine.swap(NAME, one, two, "x")
+    assert git(repo, "rev-parse", NAME) == two
+
+
+def test_a_move_that_was_made_already_is_no_error(repo: Path, opened: Repository) -> None:
+    one = blob(repo, "1")
+    mine = Refs(opened)
+    mine.swap(NAME, None, one, "x")
+    mine.swap(NAME, None, one, "x")
+    assert mine.read(NAME) == one
+
+
+def test_an_object_that_does_not_exist_is_never_named(repo: Path, opened: Repository) -> None:
+    with pytest.raises(GitError, match="was not written"):
+        Refs(opened).swap(NAME, None, Oid("f" * 40), "x")
+    assert Refs(opened).read(NAME) is None
+
+
+RACE = """
+import sys
+from git_batch.errors import StaleError
+from git_batch.repo.refs import Refs
+from git_batch.repo.repository import Repository
+path, name, *oids = sys.argv[1:]
+mine = Refs(Repository.open(path))
+print("ready", flush=True)
+for turn in sys.stdin:
+    try:
+        mine.swap(f"{name}{turn.strip()}", None, oids[0], "race", durable=False)
+        print("won", flush=True)
+    except StaleError:
+        print("lost", flush=True)
+"""
+
+
+def test_of_eight_processes_that_make_a_ref_exactly_one_succeeds(repo: Path) -> None:
+    # The same object is nobody's claim: each has its own.
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE, str(repo), NAME, blob(repo, str(i))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        for i in range(8)
+    ]
+    try:
+        assert all(racer.stdout and racer.stdout.readline() == "ready\n" for racer in racers)
+        for turn in range(6):
+            for racer in racers:
+                assert racer.stdin
+                racer.stdin.write(f"{turn}\n")
+                racer.stdin.flush()
+            said = [racer.stdout.readline() for racer in racers if racer.stdout]
+            assert sorted(said) == ["lost\n"] * 7 + ["won\n"]
+            winner = said.index("won\n")
+            assert git(repo, "cat-file", "blob", f"{NAME}{turn}") == str(winner)
+    finally:
+        for racer in racers:
+            racer.communicate()
+
+
+def test_a_lock_that_stays_is_named_after_a_while_and_left_alone(
+    repo: Path, opened: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refs, "LOCK_WAIT", 0.2)
+    lock = repo / f".git/{NAME}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("somebody's")
+    began = time.monotonic()
+    with pytest.raises(LockedError, match="could not lock") as caught:
+        Refs(opened).swap(NAME, None, blob(repo, "1"), "x")
+    assert time.monotonic() - began >= 0.2
+    assert str(lock) in caught.value.message
+    assert lock.read_text() == "somebody's"
+
+
+def test_a_lock_that_goes_away_is_waited_for(repo: Path, opened: Repository) -> None:
+    lock = repo / f".git/{NAME}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    timer = threading.Timer(0.2, lock.unlink)
+    timer.start()
+    one = blob(repo, "1")
+    Refs(opened).swap(NAME, None, one, "x")
+    timer.join()
+    assert git(repo, "rev-parse", NAME) == one
+
+
+def test_everything_is_put_on_disk_before_a_ref_moves_and_the_move_before_it_is_told(
+    repo: Path, opened: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, one = Refs(opened), blob(repo, "1")
+    seen: list[Oid | None] = []
+    real = durability.barrier
+
+    def barrier(directory: str) -> None:
+        seen.append(mine.read(NAME))
+        real(directory)
+
+    monkeypatch.setattr(durability, "barrier", barrier)
+    mine.swap(NAME, None, one, "x")
+    assert seen == [None, one]
+
+
+def test_a_disk_that_can_not_be_synced_moves_nothing(
+    repo: Path, opened: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def barrier(directory: str) -> None:
+        raise GitError("could not write to disk: Input/output error")
+
+    mine, one = Refs(opened), blob(repo, "1")
+    monkeypatch.setattr(durability, "barrier", barrier)
+    with pytest.raises(GitError, match="could not write to disk"):
+        mine.swap(NAME, None, one, "x")
+    assert mine.read(NAME) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what can't be synced differs")
+@pytest.mark.parametrize("ordered", [False, True])
+def test_refs_are_synced_one_by_one_exactly_where_renames_do_not_wait_for_content(
+    repo: Path, opened: Repository, monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    """A reflog that is a device tells: it can be written to, but fsync(2) of it fails."""
+    monkeypatch.setattr(durability, "renames_wait_for_content", lambda directory: ordered)
+    mine, one, two = Refs(opened), blob(repo, "1"), blob(repo, "2")
+    log = repo / f".git/logs/{NAME}"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("/dev/null")
+    with pytest.raises(GitError, match="could not set"):
+        mine.swap(NAME, None, one, "a new ref is always synced")
+    log.unlink()
+    mine.swap(NAME, None, one, "x")
+    log.unlink()
+    log.symlink_to("/dev/null")
+    if ordered:
+        mine.swap(NAME, one, two, "x")
+        assert mine.read(NAME) == two
+    else:
+        with pytest.raises(GitError, match="could not set"):
+            mine.swap(NAME, one, two, "x")
+
+
+def test_symbolic_refs_are_read_through_and_by_name(repo: Path, opened: Repository) -> None:
+    mine = Refs(opened)
+    assert mine.read("HEAD") == git(repo, "rev-parse", "HEAD")
+    assert mine.symbolic() == "refs/heads/main"
+    git(repo, "switch", "-q", "--orphan", "unborn")
+    assert (mine.read("HEAD"), mine.symbolic()) == (None, "refs/heads/unborn")
+    git(repo, "switch", "-q", "--detach", "main")
+    assert mine.symbolic() is None
+    assert mine.symbolic("refs/heads/none") is None
+
+
+def test_pointing_head_elsewhere_moves_neither_files_nor_branches(
+    repo: Path, opened: Repository
+) -> None:
+    git(repo, "branch", "other")
+    (repo / "src/a").write_text("mine\n")
+    Refs(opened).point("refs/heads/other", "start")
+    assert git(repo, "branch", "--show-current") == "other"
+    assert (repo / "src/a").read_text() == "mine\n"
+
+
+def test_a_ref_is_deleted_only_where_it_is_expected(repo: Path, opened: Repository) -> None:
+    one, two = blob(repo, "1"), blob(repo, "2")
+    mine = Refs(opened)
+    mine.swap(NAME, None, one, "x")
+    with pytest.raises(GitError):
+        mine.delete(NAME, two)
+    assert mine.read(NAME) == one
+    mine.delete(NAME, one)
+    assert mine.read(NAME) is None
+
+
+def test_refs_below_a_prefix_are_listed(repo: Path, opened: Repository) -> None:
+    one = blob(repo, "1")
+    mine = Refs(opened)
+    for name in ("refs/batch/a/1", "refs/batch/b", "refs/batches/c"):
+        mine.swap(name, None, one, "x")
+    assert mine.listed("refs/batch/") == {"refs/batch/a/1": one, "refs/batch/b": one}
+    assert mine.listed("refs/none/") == {}

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from git_batch.app.beside import append_beside
+from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, must_choose, outside_of_tasks
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
@@ -15,12 +17,14 @@ from git_batch.core.model import (
     BatchId,
     BatchState,
     BatchStatus,
+    Oid,
     Plan,
     TaskId,
     TaskStatus,
 )
-from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import attempts
+from git_batch.core.transitions import BATCH, IllegalTransition
+from git_batch.errors import BatchError, PreconditionError, UsageError
+from git_batch.repo import attempts, commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder
 from git_batch.run.context import new_runner
@@ -45,38 +49,36 @@ def retry(
 ) -> BatchState:
     """Let a parked or dropped task run again, with a person's words as its feedback."""
     named = Named.parse(task)
-    with _open(session, named.batch, at) as journal:
+    with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
-        _allowed(journal.state, [known], ev.Decision.RETRY)
-        work = None
+        must_be_allowed(journal, [known], ev.Decision.RETRY)
+        work, base = (None, None)
         if from_attempt is not None:
-            ref = attempts.attempt_ref(journal.state.batch_id, known, from_attempt)
-            work = session.refs.read(ref)
-            if work is None:
-                raise UsageError(f"no work of attempt {from_attempt} of '{known}' is kept")
-        return _decide(session, journal, ev.Decision.RETRY, [known], words, at, work=work)
+            work, base = kept_work(session, journal.state.batch_id, known, from_attempt)
+        event = ev.Decision.RETRY
+        return decide(session, journal, event, [known], words, at, work=work, work_base=base)
 
 
 def skip(session: Session, task: str, *, words: str, dependents: bool, at: datetime) -> BatchState:
     """Take a task out, and with `dependents` everything that needs it."""
     named = Named.parse(task)
-    with _open(session, named.batch, at) as journal:
+    with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
         chosen = [known, *_dependents(journal, known)] if dependents else [known]
         record = journal.state.tasks.get(known)
         if dependents and record is not None and record.status is TaskStatus.DROPPED:
             chosen.remove(known)  # taken out before; now what needs it
-        _allowed(journal.state, chosen, ev.Decision.SKIP)
-        return _decide(session, journal, ev.Decision.SKIP, chosen, words, at)
+        must_be_allowed(journal, chosen, ev.Decision.SKIP)
+        return decide(session, journal, ev.Decision.SKIP, chosen, words, at)
 
 
 def abandon(session: Session, batch: str | None, *, words: str, at: datetime) -> BatchState:
     """End a batch for good; its commits, its record and all kept work stay."""
-    with _open(session, batch, at) as journal:
+    with Deciding(session, batch, at) as journal:
         state = journal.state
         if state.status not in (*RESUMABLE, BatchStatus.FAILED):
             raise PreconditionError(f"batch '{state.batch_id}' is {state.status} already")
-        return _decide(session, journal, ev.Decision.ABANDON, [], words, at)
+        return let_go(session, decide(session, journal, ev.Decision.ABANDON, [], words, at))
 
 
 def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:
@@ -86,12 +88,11 @@ def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:
     if holder(batch_lock(session.repo, found)) is None:
         raise PreconditionError(f"batch '{found}' is not running", f"git batch status {found}")
     who = session.idents()
-    journal = Journal.load(session.repo, session.refs, found, who=who, runner=new_runner())
-    journal.append(ev.StopRequested(at, who.author))
+    append_beside(session, found, who, lambda _, now: ev.StopRequested(now, who.author), lambda: at)
     return found
 
 
-class _open:  # noqa: N801 - reads as the verb that it is
+class Deciding:
     """Hold the run lock of a batch while a decision about it is recorded."""
 
     def __init__(self, session: Session, batch: str | None, at: datetime) -> None:
@@ -100,25 +101,53 @@ class _open:  # noqa: N801 - reads as the verb that it is
         self._lock = RunLock(session.repo, self._batch, at)
 
     def __enter__(self) -> Journal:
-        self._lock.__enter__()
         who, s = self._session.idents(), self._session
-        return Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
+        self._lock.__enter__()
+        try:
+            return Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
+        except BatchError:
+            self._lock.release()
+            raise
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: object
+    ) -> None:
         self._lock.release()
+        if isinstance(error, IllegalTransition):
+            raise PreconditionError(
+                f"that is not possible now: {error}", f"git batch status {self._batch}"
+            ) from None
 
 
-def _decide(
+def kept_work(session: Session, batch: BatchId, task: TaskId, n: int) -> tuple[Oid, Oid]:
+    """Find the kept work of an attempt: its tree, and the commit that it began on.
+
+    Raises:
+        UsageError: none is kept here.
+    """
+    tip = session.refs.read(attempts.attempt_ref(batch, task, n))
+    if tip is None:
+        raise UsageError(
+            f"no work of attempt {n} of '{task}' is kept here", f"git batch show {task}"
+        )
+    facts = commits.read(session.repo, tip)
+    return facts.tree, facts.parents[0]
+
+
+def decide(
     session: Session,
     journal: Journal,
     decision: ev.Decision,
     tasks: Sequence[TaskId],
     words: str,
     at: datetime,
-    **facts: object,
+    *,
+    work: Oid | None = None,
+    work_base: Oid | None = None,
 ) -> BatchState:
+    """Record a decision about tasks with its actor and reason."""
     actor = session.idents().author
-    event = ev.Decided(at, decision, actor, tuple(tasks), words, **facts)  # type: ignore[arg-type]
+    event = ev.Decided(at, decision, actor, tuple(tasks), words, work=work, work_base=work_base)
     return journal.append(event)
 
 
@@ -143,9 +172,16 @@ def _dependents(journal: Journal, task: TaskId) -> list[TaskId]:
     return [t for t in behind if allowed(state, t, ev.Decision.SKIP)]
 
 
-def _allowed(state: BatchState, tasks: Sequence[TaskId], decision: ev.Decision) -> None:
-    """Refuse a decision that does not fit where a task stands, with what is possible now."""
-    flight = state.in_flight
+def must_be_allowed(journal: Journal, tasks: Sequence[TaskId], decision: ev.Decision) -> None:
+    """Refuse a decision that does not fit where batch and task stand; say what is possible now."""
+    state = journal.state
+    flight, name = state.in_flight, f"decided:{decision}"
+    if (state.status, name) not in BATCH:
+        said = state.status.value.replace("_", " ")
+        raise PreconditionError(
+            f"batch '{state.batch_id}' is {said}, so '{decision}' is not possible now",
+            f"git batch status {state.batch_id}",
+        )
     for task in tasks:
         if flight is not None and flight.task == task:
             raise PreconditionError(
@@ -153,18 +189,29 @@ def _allowed(state: BatchState, tasks: Sequence[TaskId], decision: ev.Decision) 
                 "let it end first: git batch resume",
             )
         if not allowed(state, task, decision):
-            record = state.tasks.get(task)
-            status = record.status if record else TaskStatus.PENDING
+            status = stands(journal, task)
+            said = status.value.replace("_", " ")
             raise PreconditionError(
-                f"'{task}' is {status}, so '{decision}' is not possible now", _possible(status)
+                f"'{task}' is {said}, so '{decision}' is not possible now",
+                _possible(status),
             )
+
+
+def stands(journal: Journal, task: TaskId) -> TaskStatus:
+    """Say where a task stands, what is skipped because of others included."""
+    state = journal.state
+    record = state.tasks.get(task)
+    status = record.status if record else TaskStatus.PENDING
+    skipped = state.agenda.skipped >> journal.machine.graph.index[task] & 1
+    return TaskStatus.SKIPPED_BLOCKED if skipped else status
 
 
 def _possible(status: TaskStatus) -> str:
     return {
+        TaskStatus.SKIPPED_BLOCKED: "it runs once what it needs is done: git batch report",
         TaskStatus.PENDING: "it runs by itself when its turn comes: git batch resume",
         TaskStatus.COMMITTED: "its commit is part of the branch: git batch show TASK --diff",
         TaskStatus.UNCHANGED: "it had nothing to change and is done",
-        TaskStatus.IN_REVIEW: "it waits for a verdict: git batch review TASK --accept|--rework",
+        TaskStatus.IN_REVIEW: "it waits for a verdict: git batch show TASK --diff",
         TaskStatus.DROPPED: "it was taken out; 'git batch retry TASK' takes it in again",
     }.get(status, "git batch status")

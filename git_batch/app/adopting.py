@@ -1,0 +1,98 @@
+"""`git batch adopt`: a person's fix, or kept work, becomes a parked task's work.
+
+The fix is what the working tree holds on top of the batch branch. It is compared with the task's
+scope at once, kept under a ref, and put back; `resume` then applies it like accepted work: scope,
+checks, hooks, one commit.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_task, must_be_allowed
+from git_batch.app.session import Session
+from git_batch.core import events as ev
+from git_batch.core.codec import quote
+from git_batch.core.machine import next_attempt
+from git_batch.core.model import BatchState, Oid, TaskId
+from git_batch.core.scope import literal_paths
+from git_batch.errors import PreconditionError
+from git_batch.repo import attempts
+from git_batch.repo.journal import Journal
+from git_batch.repo.restore import restore
+from git_batch.repo.trees import diff
+from git_batch.repo.worktree import Scanner
+from git_batch.run.scopecheck import refuse
+
+
+def adopt(
+    session: Session, task: str, *, attempt: int | None, words: str, at: datetime
+) -> BatchState:
+    """Take a fix in the working tree, or the kept work of an attempt, as the task's work."""
+    named = Named.parse(task)
+    with Deciding(session, named.batch, at) as journal:
+        known = known_task(journal.machine.plan, named.task)
+        must_be_allowed(journal, [known], ev.Decision.ADOPT)
+        if attempt is not None:
+            work, base = kept_work(session, journal.state.batch_id, known, attempt)
+            return decide(
+                session, journal, ev.Decision.ADOPT, [known], words, at, work=work, work_base=base
+            )
+        return _from_working_tree(session, journal, known, words, at)
+
+
+def _from_working_tree(
+    session: Session, journal: Journal, task: TaskId, words: str, at: datetime
+) -> BatchState:
+    state = journal.state
+    name = f"refs/heads/{state.branch}"
+    if session.refs.symbolic() != name or session.refs.read(name) != state.head:
+        raise PreconditionError(
+            f"a fix is taken from the tip of '{state.branch}', which is not checked out",
+            f"git switch {state.branch}",
+        )
+    accepted = state.authorization.untracked if state.authorization else ()
+    scanner = Scanner(session.repo, accepted)
+    tip = session.repo.tree_of(state.head)
+    scanner.begin(tip)
+    tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
+    _must_fit(session, journal, task, tip, tree)
+    _keep(session, journal, task, tree, at)
+    done = restore(scanner, tip, tree)
+    if done.left:
+        raise PreconditionError(
+            f"'{quote(done.left[0])}' changed while it was being kept", "try again"
+        )
+    return decide(
+        session, journal, ev.Decision.ADOPT, [task], words, at, work=tree, work_base=state.head
+    )
+
+
+def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: Oid) -> None:
+    """Refuse a fix that is none, or that leaves the task's scope; nothing was changed yet."""
+    changes = diff(session.repo.objects, tip, tree)
+    if not changes:
+        raise PreconditionError(
+            "the working tree has no changes to adopt",
+            f"edit the files for '{task}' first, or take kept work: git batch adopt {task} "
+            "--attempt N",
+        )
+    failure = refuse(journal.machine.task(task), changes)
+    if failure is not None:
+        raise PreconditionError(f"the fix can't be the work of '{task}': it {failure.reason}")
+
+
+def _keep(session: Session, journal: Journal, task: TaskId, tree: Oid, at: datetime) -> None:
+    state = journal.state
+    number = next_attempt(state.tasks.get(task))
+    ref = f"{attempts.attempt_ref(state.batch_id, task, number)}-adopted"
+    old = session.refs.read(ref)
+    made = attempts.commit_work(
+        session.repo,
+        tree=tree,
+        parents=[state.head],
+        title=f"{task}: a person's fix for {state.batch_id}",
+        who=session.idents(),
+        at=at,
+    )
+    session.refs.swap(ref, old, made, f"{task}: adopted")

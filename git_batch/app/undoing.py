@@ -1,0 +1,139 @@
+"""`git batch undo`: take committed tasks back by commits that revert them.
+
+The task and everything committed that needs it are reverted, the latest first, each by one commit
+with a `Batch-Undo` trailer. All of them are made in memory before anything moves; a conflict
+changes nothing. Then the record says what will be (it keeps the commits alive), the files and the
+index follow, the branch comes last. A crash in between is rolled forward by whoever opens the batch
+next: the record names the commits, the branch is still at the parent of the first.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from git_batch.app import preconditions
+from git_batch.app.deciding import Deciding, Named, known_task, must_be_allowed
+from git_batch.app.session import Session
+from git_batch.core import events as ev
+from git_batch.core import trailers
+from git_batch.core.codec import quote
+from git_batch.core.model import BatchState, Oid, TaskId, TaskStatus
+from git_batch.errors import PreconditionError
+from git_batch.repo import commits
+from git_batch.repo.journal import Journal
+from git_batch.repo.merging import merge_trees
+from git_batch.repo.restore import restore
+from git_batch.repo.worktree import Scanner
+
+
+def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -> BatchState:
+    """Revert a committed task with its committed dependents.
+
+    Args:
+        redo: the tasks become pending again instead of dropped.
+
+    Raises:
+        PreconditionError: the working tree is not clean, or a revert conflicts; nothing changed.
+    """
+    named = Named.parse(task)
+    decision = ev.Decision.REDO if redo else ev.Decision.UNDO
+    with Deciding(session, named.batch, at) as journal:
+        known = known_task(journal.machine.plan, named.task)
+        roll_forward(session, journal.state)
+        must_be_allowed(journal, [known], decision)
+        _ready(session, journal.state)
+        tasks = _with_dependents(journal, known)
+        reverts = _make(session, journal, tasks, at)
+        who = session.idents().author
+        state = journal.append(
+            ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), reverts[-1])
+        )
+        roll_forward(session, state, reverts=tuple(reverts))
+        return state
+
+
+def _ready(session: Session, state: BatchState) -> None:
+    preconditions.no_operation(session)
+    name = f"refs/heads/{state.branch}"
+    if session.refs.symbolic() != name or session.refs.read(name) != state.head:
+        raise PreconditionError(
+            f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
+            f"git switch {state.branch}",
+        )
+    accepted = state.authorization.untracked if state.authorization else ()
+    preconditions.refuse_dirt(preconditions.still_clean(session, accepted))
+
+
+def _with_dependents(journal: Journal, task: TaskId) -> list[TaskId]:
+    """List the task and what needs it, as far as committed, the latest commit first."""
+    graph, state = journal.machine.graph, journal.state
+    wanted = {task, *(graph.ids[i] for i in graph.closure(graph.index[task]))}
+    records = [
+        (state.tasks[t].ended_at, graph.index[t], t)
+        for t in wanted
+        if t in state.tasks and state.tasks[t].status is TaskStatus.COMMITTED
+    ]
+    return [t for _, _, t in sorted(records, key=lambda r: (str(r[0]), r[1]), reverse=True)]
+
+
+def _make(session: Session, journal: Journal, tasks: list[TaskId], at: datetime) -> list[Oid]:
+    state, made = journal.state, []
+    tip = state.head
+    for task in tasks:
+        commit = state.tasks[task].commit
+        assert commit is not None
+        facts = commits.read(session.repo, commit)
+        before = commits.read(session.repo, facts.parents[0]).tree
+        now = commits.read(session.repo, tip).tree
+        merged = merge_trees(session.repo, base=facts.tree, ours=now, theirs=before)
+        if merged.tree is None:
+            names = ", ".join(f"'{quote(p)}'" for p in merged.conflicts[:5])
+            raise PreconditionError(
+                f"'{task}' can't be taken back: later commits changed {names} as well",
+                "take those tasks back first, or revert by hand and bless: git batch bless",
+            )
+        title = journal.machine.task(task).title
+        body = f"This reverts commit {commit}."
+        message = trailers.with_trailers(
+            trailers.compose(f'Revert "{title}"', body),
+            [(trailers.BATCH_ID, state.batch_id), (trailers.UNDO, task)],
+        )
+        tip = commits.make(
+            session.repo,
+            tree=merged.tree,
+            parents=[tip],
+            message=message,
+            who=session.idents(),
+            at=at,
+            sign=session.repo.signs_commits(),
+        )
+        made.append(tip)
+    return made
+
+
+def roll_forward(session: Session, state: BatchState, *, reverts: tuple[Oid, ...] = ()) -> None:
+    """Bring files, index and branch to where a recorded undo put the head."""
+    name = f"refs/heads/{state.branch}"
+    tip = session.refs.read(name)
+    if tip is None or tip == state.head:
+        return
+    chain = reverts or _unfinished(session, state, tip)
+    if not chain or session.refs.symbolic() != name:
+        return
+    old, new = session.repo.tree_of(tip), session.repo.tree_of(state.head)
+    accepted = state.authorization.untracked if state.authorization else ()
+    restore(Scanner(session.repo, accepted), new, old)
+    session.refs.swap(name, tip, state.head, "undo")
+
+
+def _unfinished(session: Session, state: BatchState, tip: Oid) -> tuple[Oid, ...]:
+    """Find the undo commits between a branch's tip and the recorded head; empty if it is not so."""
+    chain: list[Oid] = []
+    oid = state.head
+    while oid != tip:
+        facts = commits.read(session.repo, oid)
+        if trailers.UNDO not in (trailers.ours(facts.message) or {}) or len(facts.parents) != 1:
+            return ()
+        chain.append(oid)
+        oid = facts.parents[0]
+    return tuple(reversed(chain))

@@ -1,0 +1,58 @@
+"""`git batch review`, `adopt` and `undo`."""
+
+from __future__ import annotations
+
+import click
+
+from git_batch.app.session import now, open_session
+from git_batch.cli.output import out
+from git_batch.core.events import Verdict
+from git_batch.errors import ExitCode
+
+
+@click.command("review")
+@click.argument("task")
+@click.option("--accept", "verdict", flag_value="accept", help="Take the change as it is.")
+@click.option("--rework", "verdict", flag_value="rework", help="Park it, with your words.")
+@click.option("--reject", "verdict", flag_value="reject", help="Park it as rejected.")
+@click.option("-m", "--message", default="", metavar="WHY", help="Why; feedback for a retry.")
+def review_command(task: str, verdict: str | None, message: str) -> int:
+    """Give the verdict on the change of TASK that waits for a review."""
+    from git_batch.app.reviewing import review
+
+    if verdict is None:
+        raise click.UsageError("give a verdict: --accept, --rework or --reject")
+    state = review(open_session(), task, Verdict(verdict), words=message, at=now())
+    out(f"'{task}': {verdict} is recorded")
+    out(f"go on: git batch resume {state.batch_id}")
+    return ExitCode.OK
+
+
+@click.command("adopt")
+@click.argument("task")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N",
+              help="Take the kept work of attempt N instead of the working tree.")  # fmt: skip
+@click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
+def adopt_command(task: str, attempt: int | None, message: str) -> int:
+    """Take your fix in the working tree, or kept work, as the work of a parked TASK."""
+    from git_batch.app.adopting import adopt
+
+    state = adopt(open_session(), task, attempt=attempt, words=message, at=now())
+    out(f"'{task}' has its work now; scope and checks come with its commit")
+    out(f"go on: git batch resume {state.batch_id}")
+    return ExitCode.OK
+
+
+@click.command("undo")
+@click.argument("task")
+@click.option("--redo", is_flag=True, help="Let the tasks run again instead of dropping them.")
+@click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
+def undo_command(task: str, redo: bool, message: str) -> int:
+    """Revert a committed TASK, and the committed tasks that need it, by commits of their own."""
+    from git_batch.app.undoing import undo
+
+    state = undo(open_session(), task, redo=redo, words=message, at=now())
+    out(f"'{task}' was taken back; '{state.branch}' is at {state.head[:12]}")
+    if redo:
+        out(f"go on: git batch resume {state.batch_id}")
+    return ExitCode.OK

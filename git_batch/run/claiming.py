@@ -1,0 +1,51 @@
+"""Claims on a remote around each task: taken before its command, let go once it has ended.
+
+A remote that can't be asked is "not now", never "free". A claim that is somebody else's parks the
+task with whose it is; ours from before a crash is adopted (`repo.claims`).
+"""
+
+from __future__ import annotations
+
+from git_batch.core import events as ev
+from git_batch.core.model import BatchState, Failure, Outcome, TaskId
+from git_batch.errors import GitError
+from git_batch.repo.claims import RemoteClaims
+from git_batch.run.context import RunContext
+
+_ENDS = ev.Committed | ev.BecameUnchanged | ev.Parked | ev.ReviewRequested | ev.Interrupted
+
+
+class TaskClaims:
+    """Takes and lets go of the claims of one run; does nothing where none are asked for."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._c = context
+        self._remote = _remote(context, context.state)
+
+    def take(self, task: TaskId) -> Failure | None:
+        """Claim a task; say why it can't be run here."""
+        if self._remote is None:
+            return None
+        try:
+            other = self._remote.take(task, self._c.now())
+        except GitError as error:
+            return Failure(Outcome.STOPPED, error.message)
+        if other is None:
+            return None
+        return Failure(Outcome.CLAIMED_ELSEWHERE, f"claim held by {other}")
+
+    def after(self, event: ev.Event) -> None:
+        """Let go of the claim of a task that has ended."""
+        if self._remote is None or not isinstance(event, _ENDS):
+            return
+        try:
+            self._remote.release(event.task)
+        except GitError as error:
+            self._c.tools.progress.note(error.message)
+
+
+def _remote(context: RunContext, state: BatchState) -> RemoteClaims | None:
+    name = state.authorization.claim if state.authorization else None
+    if name is None:
+        return None
+    return RemoteClaims(context.repo, name, state.slug, state.batch_id, context.who)

@@ -1,0 +1,69 @@
+"""The review of a change: by a command at once, or by a person later.
+
+A command reviewer gets the diff as a file (`BATCH_DIFF`) and must not change the tree: 0 accepts,
+1 asks for rework with its output as the summary, 125 hands over to a person. A person's review
+keeps the change and goes on with a clean tree; the verdict is an event of its own.
+"""
+
+from __future__ import annotations
+
+from git_batch.core import events as ev
+from git_batch.core.model import Actor, Failure, InFlight, Outcome, Task, Usage
+from git_batch.repo.trees import paths_of
+from git_batch.run.commands import BLOCKED_STATUS, FEEDBACK, limits
+from git_batch.run.context import RunContext
+from git_batch.run.output import excerpt
+from git_batch.run.process import Ended, How
+from git_batch.run.tasks import TaskRunner, changed_tree
+
+REWORK_STATUS = 1
+HUMAN = "human"
+
+
+class Reviewer:
+    """Has the change of the attempt in flight reviewed by a command."""
+
+    def __init__(self, context: RunContext, tasks: TaskRunner) -> None:
+        self._c, self._tasks = context, tasks
+
+    def review(self, task: Task, flight: InFlight) -> ev.Reviewed | ev.AttemptFailed | None:
+        """Run the review command; None hands the change over to a person."""
+        c = self._c
+        assert flight.tree is not None
+        if task.review == HUMAN:
+            return None
+        c.files.diff.write_bytes(
+            c.repo.git.run(["diff", "--no-ext-diff", "--no-textconv", flight.parent, flight.tree])
+        )
+        env = {**c.files.environment(task, flight), "BATCH_DIFF": str(c.files.diff)}
+        argv = c.files.check(task, flight, task.review)
+        ended, piece = self._tasks.commands.execute("review", argv, env, limits(task))
+        changes = c.scanner.changed_by_checks(flight.tree)
+        if changes:
+            failure = changed_tree(paths_of(changes), "review", Outcome.REVIEW_CHANGED_TREE)
+            return self._failed(flight, failure, ended)
+        said = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
+        if ended.how is How.EXITED and ended.status == 0:
+            actor = Actor("the review command", "")
+            return ev.Reviewed(
+                c.now(), flight.task, flight.tree, ev.Verdict.ACCEPT, actor, said[:FEEDBACK]
+            )
+        if ended.how is How.EXITED and ended.status == BLOCKED_STATUS:
+            return None
+        return self._failed(flight, _failure(ended, said, piece.ending), ended)
+
+    def _failed(self, flight: InFlight, failure: Failure, ended: Ended) -> ev.AttemptFailed:
+        log = self._tasks.keep_log(flight, at_once=True)
+        return ev.AttemptFailed(
+            self._c.now(), flight.task, flight.attempt, failure, ended.status, log, Usage()
+        )
+
+
+def _failure(ended: Ended, said: str, ending: str) -> Failure:
+    if ended.how is How.INTERRUPTED:
+        return Failure(Outcome.INTERRUPTED, "interrupted")
+    if ended.how is How.EXITED and ended.status == REWORK_STATUS:
+        summary = said or "the review asks for rework without saying why"
+        return Failure(Outcome.REVIEW_REWORK, summary.split("\n", 1)[0][:200], summary)
+    outcome = Outcome.TIMED_OUT if ended.how is How.TIMED_OUT else Outcome.RUN_FAILED
+    return Failure(outcome, f"the review command did not give a verdict: {ending}", said)

@@ -1,0 +1,237 @@
+"""A person's decisions after a park: retry, skip, adopt, undo, abandon, each as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, committed, outcomes, refs, tasks, told, write
+from tests.e2e.job import here as batch
+from tests.e2e.job import task as entry
+
+GOOD = 'check = "grep -q good src/c"'
+
+
+def parked(top: Path) -> None:
+    """Bring a batch to a parked 'c' whose check wants another content; 'd' needs it."""
+    write(
+        top,
+        entry("a", "echo one >src/one"),
+        entry("c", "echo bad >src/c; echo kept >src/kept", GOOD, "attempts = 1"),
+        entry("d", "cat src/c >src/d", 'blocked_by = ["c"]'),
+    )
+    batch(top, "start", "--yes", status=1)
+    assert outcomes(top) == {"a": "committed", "c": "check_failed", "d": "skipped"}
+
+
+def test_a_fix_in_the_working_tree_becomes_the_work_of_a_parked_task(repo: Path) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("good\n")
+    batch(repo, "adopt", "c", "-m", "mine")
+    assert not (repo / "src/c").exists(), "kept, and put back until its commit is made"
+    batch(repo, "resume")
+    assert committed(repo) == ["a", "c", "d"]
+    assert git(repo, "show", f"{BRANCH}:src/d") == "good"
+    assert git(repo, "ls-tree", "-r", "--name-only", f"{BRANCH}~1").count("kept") == 0
+
+
+def test_a_fix_is_checked_like_any_work(repo: Path) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("still bad\n")
+    batch(repo, "adopt", "c")
+    batch(repo, "resume", status=1)
+    assert outcomes(repo)["c"] == "check_failed"
+
+
+def test_a_fix_outside_the_scope_is_refused_and_left_where_it_is(repo: Path) -> None:
+    parked(repo)
+    (repo / "README").write_text("stray\n")
+    before = refs(repo)
+    refused = batch(repo, "adopt", "c", status=3)
+    assert "README" in refused.err
+    assert (repo / "README").read_text() == "stray\n"
+    assert refs(repo) == before
+
+
+def test_adopting_nothing_is_refused(repo: Path) -> None:
+    parked(repo)
+    assert "no changes to adopt" in batch(repo, "adopt", "c", status=3).err
+
+
+def test_kept_work_can_be_adopted_or_gone_on_from(repo: Path) -> None:
+    write(
+        repo,
+        entry("c", 'echo "good $(cat src/c)" >src/c2; echo x >src/c', GOOD, "attempts = 1"),
+        entry("e", "echo e >src/e; exit 1"),
+    )
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "adopt", "e", "--attempt", "1")
+    batch(repo, "resume", status=1)
+    assert committed(repo) == ["e"]
+    batch(repo, "retry", "c", "--from-attempt", "1")
+    batch(repo, "resume", status=1)
+    attempt = next(name for name in refs(repo) if "/attempts/c/2" in name)
+    assert git(repo, "show", f"{attempt}:src/c2") == "good x", "it saw the kept src/c"
+    assert "no work of attempt 9" in batch(repo, "retry", "c", "--from-attempt", "9", status=2).err
+
+
+def test_skipping_with_dependents_completes_the_batch(repo: Path) -> None:
+    parked(repo)
+    batch(repo, "skip", "c", "--dependents", "-m", "not worth it")
+    batch(repo, "resume")
+    assert outcomes(repo) == {"a": "committed", "c": "dropped", "d": "dropped"}
+    assert told(repo)["state"] == "completed"
+
+
+def test_skipping_alone_leaves_what_needs_it_waiting_and_says_how_to_go_on(repo: Path) -> None:
+    parked(repo)
+    batch(repo, "skip", "c")
+    batch(repo, "resume", status=1)
+    assert tasks(repo)["d"]["state"] == "skipped_blocked"
+    assert "'c'" in tasks(repo)["d"]["reason"]
+    batch(repo, "skip", "c", "--dependents")
+    batch(repo, "resume")
+
+
+def test_a_dropped_task_can_be_taken_in_again(repo: Path) -> None:
+    parked(repo)
+    batch(repo, "skip", "c")
+    batch(repo, "retry", "c")
+    batch(repo, "resume", status=1)
+    assert outcomes(repo)["c"] == "check_failed"
+
+
+@pytest.mark.parametrize("redo", [False, True])
+def test_undoing_a_task_reverts_what_needs_it_first(repo: Path, redo: bool) -> None:
+    write(
+        repo,
+        entry("a", "echo one >src/one"),
+        entry("b", "echo two >>src/one", 'blocked_by = ["a"]'),
+        entry("c", "echo c >src/c"),
+    )
+    batch(repo, "start", "--yes")
+    batch(repo, "undo", "a", *(["--redo"] if redo else []), "-m", "no good")
+    undone = git(repo, "log", "--format=%(trailers:key=Batch-Undo,valueonly)", f"main..{BRANCH}")
+    assert undone.split() == ["a", "b"]
+    assert not (repo / "src/one").exists()
+    assert (repo / "src/c").exists()
+    assert git(repo, "status", "--porcelain", "-uno") == ""
+    if not redo:
+        assert outcomes(repo) == {"a": "undone", "b": "undone", "c": "committed"}
+        return
+    batch(repo, "resume")
+    assert outcomes(repo) == dict.fromkeys("abc", "committed")
+    assert git(repo, "show", f"{BRANCH}:src/one") == "one\ntwo"
+
+
+def test_an_undo_that_conflicts_changes_nothing(repo: Path) -> None:
+    write(repo, entry("a", "echo one >src/one"), entry("c", "echo other >src/one"))
+    batch(repo, "start", "--yes")
+    before = refs(repo)
+    refused = batch(repo, "undo", "a", status=3)
+    assert "src/one" in refused.err
+    assert refs(repo) == before
+    assert git(repo, "status", "--porcelain", "-uno") == ""
+
+
+def test_an_undo_that_was_cut_short_is_rolled_forward(repo: Path) -> None:
+    write(repo, entry("a", "echo one >src/one"), entry("c", "echo c >src/c"))
+    batch(repo, "start", "--yes")
+    tip = git(repo, "rev-parse", BRANCH)
+    batch(repo, "undo", "c", "--redo")
+    new = git(repo, "rev-parse", BRANCH)
+    git(repo, "reset", "-q", "--hard", tip)  # as if it died after recording, before anything moved
+    batch(repo, "resume")
+    assert git(repo, "rev-parse", f"{BRANCH}~1") == new
+    assert outcomes(repo) == {"a": "committed", "c": "committed"}
+
+
+def test_a_decision_that_does_not_fit_says_what_is_possible(repo: Path) -> None:
+    parked(repo)
+    assert "git batch show" in batch(repo, "retry", "a", status=3).err
+    assert "is skipped blocked" in batch(repo, "retry", "d", status=3).err
+    assert "did you mean 'a'" in batch(repo, "skip", "aa", status=2).err
+
+
+def test_abandoning_keeps_everything_and_frees_the_slug(repo: Path) -> None:
+    parked(repo)
+    kept = refs(repo)
+    batch(repo, "abandon", "-m", "enough")
+    now = refs(repo)
+    assert {n: o for n, o in now.items() if "/attempts/" in n or n.endswith(BRANCH)} == {
+        n: o for n, o in kept.items() if "/attempts/" in n or n.endswith(BRANCH)
+    }
+    assert told(repo)["state"] == "abandoned"
+    batch(repo, "abandon", status=3)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("start", "--yes"),
+        ("resume", "--yes"),
+        ("retry", "c"),
+        ("skip", "c"),
+        ("adopt", "c"),
+        ("undo", "a"),
+        ("review", "c", "--accept"),
+        ("stop",),
+        ("abandon",),
+    ],
+)
+def test_a_task_can_decide_nothing(repo: Path, command: tuple[str, ...]) -> None:
+    parked(repo)
+    before = refs(repo)
+    refused = batch(repo, *command, status=3, env={"BATCH_TASK": "c"})
+    assert "inside task 'c'" in refused.err
+    assert refs(repo) == before
+
+
+def test_two_machines_run_each_task_once(repo: Path, place: Path) -> None:
+    bare, other = place / "origin.git", place / "other"
+    git(repo, "clone", "-q", "--bare", str(repo), str(bare))
+    git(repo, "remote", "add", "origin", str(bare))
+    git(place, "clone", "-q", str(bare), str(other))
+    run = f"echo one >src/one; git -C '{bare}' for-each-ref refs/batch/claims >'{place}/seen'"
+    write(repo, entry("a", run))
+    ref = "refs/batch/claims/demo/b"
+    write(other, entry("b", "echo b >src/b2", "attempts = 1"), entry("c", "echo c >src/c"))
+    batch(repo, "start", "--yes", "--claim", "origin")
+    assert "refs/batch/claims/demo/a" in (place / "seen").read_text()
+    assert git(bare, "for-each-ref", "refs/batch/claims") == "", "let go when it was committed"
+    theirs = git(repo, "commit-tree", f"{BRANCH}^{{tree}}", "-m", CLAIM)
+    git(repo, "push", "-q", "origin", f"{theirs}:{ref}")
+    batch(other, "start", "--yes", "--claim", "origin", status=1)
+    assert outcomes(other) == {"b": "claimed_elsewhere", "c": "committed"}
+    reason = tasks(other)["b"]["reason"]
+    assert "batch demo-zzzzzz on host far-away since 2026-01-01" in reason
+    assert git(bare, "for-each-ref", "--format=%(objectname)", ref) == theirs, "never stolen"
+
+
+CLAIM = """\
+claim demo-zzzzzz
+
+Batch-Id: demo-zzzzzz
+Batch-Task: b
+Batch-Host: far-away
+Batch-Worktree: /home/x/r
+Batch-Since: 2026-01-01T00:00:00+00:00
+"""
+
+
+def test_a_remote_that_does_not_exist_is_refused_before_anything_is_written(repo: Path) -> None:
+    write(repo, entry("a", "echo one >src/one"))
+    before = refs(repo)
+    assert "no remote 'nowhere'" in batch(repo, "start", "-y", "--claim", "nowhere", status=2).err
+    assert refs(repo) == before
+
+
+def test_the_slug_is_claimed_while_a_batch_is_not_over(repo: Path) -> None:
+    parked(repo)
+    assert told(repo, "list")["claims"][0]["on"] == "demo"
+    assert "claim on 'demo'" in batch(repo, "list").out
+    batch(repo, "skip", "c", "--dependents")
+    batch(repo, "resume")
+    assert told(repo, "list")["claims"] == []

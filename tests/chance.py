@@ -6,19 +6,11 @@ import random
 from collections.abc import Callable, Iterable
 
 from git_batch.core import events as ev
+from git_batch.core.ids import TaskId
 from git_batch.core.machine import Machine
-from git_batch.core.model import (
-    BatchState,
-    BatchStatus,
-    Budget,
-    OnEmpty,
-    Outcome,
-    Plan,
-    Task,
-    TaskId,
-    TaskStatus,
-)
-from tests.world import Script, World, oid, plan, task
+from git_batch.core.model import BatchState, Budget, Plan, Task
+from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, TaskStatus
+from tests.world import Script, World, plan, task
 
 
 def random_plan(dice: random.Random, most: int = 12) -> Plan:
@@ -102,16 +94,10 @@ def _about_tasks(
     if committed:
         undone = _with_dependents(world.machine, dice.choice(committed), set(committed))
         decision = dice.choice([ev.Decision.UNDO, ev.Decision.REDO])
-        yield lambda: _undo(world, decision, undone)
+        yield lambda: world.undo(decision, undone)
 
 
 def _with_dependents(machine: Machine, name: TaskId, committed: set[TaskId]) -> tuple[TaskId, ...]:
     place = machine.graph.index[name]
     places = sorted({place, *machine.graph.closure(place)})
     return tuple(t for t in (machine.graph.ids[i] for i in places) if t in committed)
-
-
-def _undo(world: World, decision: ev.Decision, names: tuple[TaskId, ...]) -> None:
-    head = oid("undo", names, world.tip)
-    world.tip = head
-    world.decide(decision, *names, head=head)

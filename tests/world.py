@@ -9,36 +9,27 @@ by a second with every look at the clock; ids are digests of what they name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Facts, Machine, accepts_empty, found, reopen
 from git_batch.core.model import (
-    FREE,
     Actor,
     Authorization,
-    BatchId,
     BatchState,
-    BatchStatus,
     Budget,
-    CheckResult,
-    Failure,
     InFlight,
-    LogRef,
-    Oid,
-    Outcome,
-    Phase,
     Plan,
-    StopReason,
     Task,
-    TaskId,
     TaskRecord,
-    Usage,
 )
+from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 PERSON = Actor("A Person", "person@example.org")
@@ -173,6 +164,11 @@ class World:
         """Record a person's decision."""
         made = ev.Decided(self.now(), decision, PERSON, tuple(TaskId(t) for t in tasks), "because")
         self.append(replace(made, **more))  # type: ignore[arg-type]
+
+    def undo(self, decision: ev.Decision, names: Sequence[TaskId]) -> None:
+        """Take committed tasks back."""
+        self.tip = oid("undo", tuple(names), self.tip)
+        self.decide(decision, *names, head=self.tip)
 
     def review(self, name: str, verdict: ev.Verdict) -> None:
         """Record a person's verdict on the work that is kept."""

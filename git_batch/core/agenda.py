@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from git_batch.core.graph import Graph
-from git_batch.core.model import Agenda, TaskId, TaskRecord, TaskStatus
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Agenda, TaskRecord
+from git_batch.core.standing import TaskStatus
 
 
 def bits(indexes: Iterator[int]) -> int:
@@ -62,9 +64,7 @@ def build(graph: Graph, tasks: Mapping[TaskId, TaskRecord], in_flight: TaskId | 
     taken = sets["done"] | sets["parked"] | sets["review"] | sets["dropped"]
     if in_flight is not None:
         taken |= 1 << graph.index[in_flight]
-    ready = bits(
-        i for i in range(size) if not taken >> i & 1 and satisfied(graph, i, sets["done"])
-    )
+    ready = bits(i for i in range(size) if not taken >> i & 1 and satisfied(graph, i, sets["done"]))
     agenda = Agenda(size=size, unchanged=unchanged, accepted=accepted, ready=ready, **sets)
     return replace(agenda, skipped=_skipped(graph, agenda, in_flight))
 

@@ -28,8 +28,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from git_batch.core.graph import Graph, GraphError
-from git_batch.core.model import SLUG, TASK_ID, Command, OnEmpty, Plan, Task, TaskId
+from git_batch.core.ids import SLUG, TASK_ID, TaskId
+from git_batch.core.model import Command, Plan, Task
 from git_batch.core.scope import check_glob
+from git_batch.core.standing import OnEmpty
 from git_batch.errors import RecordError
 
 FORMAT = 1

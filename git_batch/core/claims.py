@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple
 
 from git_batch.core import trailers
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 
 
 class Seen(NamedTuple):
@@ -49,15 +49,18 @@ class Settled(NamedTuple):
 
 
 _CLAIM = re.compile(
-    rb"\nBatch-Id: ([ -~]{1,80})\nBatch-Task: ([ -~]{1,80})\nBatch-Plan: (sha256:[0-9a-f]{64})\n"
+    rb"\n(?:[A-Za-z][A-Za-z0-9-]*: [^\x00-\x20\x7f][^\x00-\x1f\x7f]*\n)*?"  # others' trailers
+    rb"Batch-Id: ([ -~]{1,80})\nBatch-Task: ([ -~]{1,80})\nBatch-Plan: (sha256:[0-9a-f]{64})\n"
     rb"Batch-Record: ([0-9a-f]{40})\n\Z"
 )
 _ODD = re.compile(
     rb"[\x00\r\x0b\x0c]|^---|^[#-][^\n]*>8|^[ \t]*batch-[a-z0-9-]*[ \t]*:",
     re.MULTILINE | re.IGNORECASE,
 )
+_STRING = json.JSONDecoder(strict=False)
+"""A basic string of TOML is one of JSON, but for raw tabs and for \\U (from TOML 1.1 on, \\x)."""
 _OURS = re.compile(rb"^[ \t]*batch-(?:id|task|plan|record|undo)[ \t]*:", re.MULTILINE | re.I)
-_LONGEST_BLOCK = 400
+_LONGEST_BLOCK = 1000
 _SETTLED = re.compile(
     rb'[^\n]*\n\n\[event\]\nat = [^\n]*\ntask = "([^"\\\n]+)"\nattempt = \d+\n'
     rb'tree = "([0-9a-f]{40})"\nparent = "([0-9a-f]{40})"\nmessage = ("(?:[^"\\\n]|\\[^Ux])*")\n'
@@ -75,9 +78,8 @@ def claim_of(message: bytes) -> tuple[Claim | None, bool]:
     """
     match = _CLAIM.search(message, max(0, len(message) - _LONGEST_BLOCK))
     if match is not None:
-        start = match.start()
-        alone = message.endswith(b"\n", 0, start) and not message.startswith(b"\n")
-        if alone and _ODD.search(message, 0, start) is None:
+        alone = message.endswith(b"\n", 0, match.start()) and not message.startswith(b"\n")
+        if alone and _ODD.search(message, 0, match.start(1) - len("Batch-Id: ")) is None:
             batch, task, plan, record = (part.decode("ascii") for part in match.groups())
             return Claim(batch, task, plan, Oid(record)), True
     found = trailers.ours(message) or {}
@@ -98,7 +100,10 @@ def settled(message: bytes) -> Settled | None:
     match = _SETTLED.match(message)
     if match is None or b"\nBatch-Event: settled\n" not in message:
         return None
-    text = json.loads(match[4])  # a basic string of TOML is one of JSON, but for \x and \U
+    try:
+        text: str = _STRING.decode(match[4].decode("utf-8"))
+    except ValueError:
+        return None
     if text.startswith('"'):  # quoted by the codec, since it is not UTF-8
         return None
     task, tree, parent = (match[i].decode("ascii", "replace") for i in (1, 2, 3))

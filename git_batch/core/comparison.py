@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from git_batch.core.claims import Claim, Seen, Settled, claim_of, pretends, rendered, undo_of
+from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import (
     CONTRADICTION,
     FOREIGN,
@@ -25,7 +26,6 @@ from git_batch.core.lineage import (
     accepts,
     is_pending,
 )
-from git_batch.core.model import BATCH_ID, BatchId, Oid
 
 LISTED = 3
 """Names that a detail lists; the total is always said."""
@@ -37,8 +37,11 @@ class Comparison:
     Args:
         seen: the commits from the base (excluded) to the tip, oldest first.
         recorded: the same to the recorded head; None if its commits are not all here.
-        events: the events that the commits' trailers name, None for what is no `settled` event.
+        events: the events that the commits' trailers name, None for what is no `settled` event;
+            None leaves it at the receipts.
         live: a run may have gone on since the tip was read.
+        claims: what each commit says of itself.
+        tip, base: where the walk began and where it was to end.
         ends: the tip is a branch's, so it has to be where the record says.
     """
 
@@ -47,20 +50,23 @@ class Comparison:
         ledger: Ledger,
         seen: Sequence[Seen],
         recorded: Sequence[Seen] | None,
-        events: Mapping[Oid, Settled | None],
+        events: Mapping[Oid, Settled | None] | None,
         *,
+        claims: Sequence[Claim | None],
+        tip: Oid,
+        base: Oid,
         live: bool = False,
         ends: bool = True,
     ) -> None:
         self._l, self._seen, self._recorded, self._events = ledger, seen, recorded, events
-        self._claims = [claim_of(c.message)[0] for c in seen]
+        self._tip, self._base = tip, base
+        self._claims = claims
         self._live, self._ends = live, ends
         self.drifts = tuple(self._compare())
 
     def _compare(self) -> Iterator[Drift]:
         seen, ledger = self._seen, self._l
-        places = {c.oid: i for i, c in enumerate(seen)}
-        head = -1 if ledger.head == ledger.base else places.get(ledger.head)
+        head = self._place_of_head()
         good = 0
         for i, commit in enumerate(seen):
             if not accepts(ledger, commit.oid):
@@ -80,6 +86,14 @@ class Comparison:
         else:
             yield from self._rewritten(rest)
 
+    def _place_of_head(self) -> int | None:
+        """Find the recorded head among the commits; -1 if it is their base, None if it is not."""
+        places = {c.oid: i for i, c in enumerate(self._seen)}
+        rooted = self._seen[0].parents[:1] == (self._base,) if self._seen else False
+        if self._l.head == self._base and (rooted or self._tip == self._base):
+            return -1
+        return places.get(self._l.head)
+
     def _certified(self, i: int) -> Iterator[Drift]:
         """Compare a commit that the record knows with what the record says about it."""
         commit, claim, ledger = self._seen[i], self._claims[i], self._l
@@ -93,6 +107,8 @@ class Comparison:
                 f"the record certifies {commit.oid}, which does not name batch '{ledger.batch}'",
                 commit,
             )
+            return
+        if self._events is None:
             return
         event = self._events.get(claim.record)
         if event is None:
@@ -135,14 +151,13 @@ class Comparison:
         if self._live or not self._ends:
             return
         ledger = self._l
-        tip = self._seen[-1].oid if self._seen else ledger.base
         if self._recorded is None:
             yield self._absent()
             return
         yield Drift(
             MOVED_BACK,
-            f"'{ledger.branch}' is at {tip}, behind the recorded {ledger.head}",
-            tip,
+            f"'{ledger.branch}' is at {self._tip}, behind the recorded {ledger.head}",
+            self._tip,
             f"git merge --ff-only {ledger.head}",
         )
 
@@ -265,12 +280,11 @@ class Comparison:
         )
 
     def _drift(self, kind: str, detail: str, commit: Seen) -> Drift:
-        return Drift(kind, detail, commit.oid, look(self._l, self._seen))
+        return Drift(kind, detail, commit.oid, look(self._l, self._tip))
 
 
-def look(ledger: Ledger, seen: Sequence[Seen]) -> str:
+def look(ledger: Ledger, tip: Oid) -> str:
     """Give the command that compares a branch with its recorded line."""
-    tip = seen[-1].oid if seen else ledger.base
     if tip == ledger.head:
         return f"git batch log {ledger.batch}"
     return f"git range-diff {ledger.base} {ledger.head} {tip}"

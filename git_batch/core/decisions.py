@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from git_batch.core import agenda as agendas
+from git_batch.core.attempt import Usage
 from git_batch.core.events import Decided, Decision
 from git_batch.core.graph import Graph
-from git_batch.core.model import (
-    BatchState,
-    InFlight,
-    Outcome,
-    TaskId,
-    TaskRecord,
-    TaskStatus,
-    Usage,
-)
+from git_batch.core.ids import TaskId
+from git_batch.core.model import BatchState, InFlight, TaskRecord
+from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 
 _FROM: dict[Decision, frozenset[TaskStatus]] = {
@@ -25,6 +20,7 @@ _FROM: dict[Decision, frozenset[TaskStatus]] = {
     Decision.UNDO: frozenset({TaskStatus.COMMITTED}),
     Decision.REDO: frozenset({TaskStatus.COMMITTED, TaskStatus.DROPPED}),
     Decision.REBASE: frozenset({TaskStatus.COMMITTED}),
+    Decision.RECOVER: frozenset({TaskStatus.PENDING}),
 }
 """The states of a task that each decision about tasks needs."""
 
@@ -55,6 +51,8 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
         return replace(state, foreign=foreign, head=event.head or state.head)
     if event.decision is Decision.REBASE:
         return _rebased(state, event)
+    if event.decision is Decision.RECOVER:
+        return _recovered(graph, state, event)
     moved = state
     for task in event.tasks:
         moved = _one(graph, moved, task, event)
@@ -123,3 +121,18 @@ def _rebased(state: BatchState, event: Decided) -> BatchState:
     for task, commit in zip(event.tasks, event.commits, strict=True):
         tasks[task] = replace(tasks[task], commit=commit)
     return replace(state, tasks=tasks, head=event.head or state.head)
+
+
+def _recovered(graph: Graph, state: BatchState, event: Decided) -> BatchState:
+    """Take commits for their tasks' on the word of their trailers: the record was lost."""
+    tasks, agenda = dict(state.tasks), state.agenda
+    for task, commit in zip(event.tasks, event.commits, strict=True):
+        tasks[task] = TaskRecord(
+            status=TaskStatus.COMMITTED,
+            outcome=Outcome.COMMITTED,
+            reason=event.why,
+            commit=commit,
+            ended_at=event.at,
+        )
+        agenda = agendas.place(graph, agenda, task, TaskStatus.COMMITTED)
+    return replace(state, tasks=tasks, agenda=agenda, head=event.head or state.head)

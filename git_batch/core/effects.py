@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from git_batch.core.model import BatchStatus, Failure, InFlight, StopReason, TaskId
+from git_batch.core.attempt import Failure
+from git_batch.core.ids import TaskId
+from git_batch.core.model import InFlight
+from git_batch.core.standing import BatchStatus, StopReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from git_batch.core.model import (
-    Actor,
-    Authorization,
-    BatchId,
-    BatchStatus,
-    CheckResult,
-    Failure,
-    LogRef,
-    Oid,
-    StopReason,
-    TaskId,
-    Usage,
-)
+from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
+from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.model import Actor, Authorization
+from git_batch.core.standing import BatchStatus, StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +77,11 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The command exited 0 and left `tree`, all of it in scope."""
+    """The command exited 0 and left `tree`, all of it in scope.
+
+    Attributes:
+        links: symbolic links among what changed.
+    """
 
     at: datetime
     task: TaskId
@@ -97,6 +92,7 @@ class Ran:
     log: LogRef | None
     usage: Usage
     message: bytes
+    links: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +246,7 @@ class Decision(StrEnum):
     REDO = "redo"
     BLESS = "bless"
     REBASE = "rebase"
+    RECOVER = "recover"
     ABANDON = "abandon"
 
 
@@ -327,23 +324,3 @@ DEFERRED: frozenset[type[Event]] = frozenset(
     {Created, Ran, ChecksPassed, Settled, Committed, BecameUnchanged}
 )
 PIVOTAL: frozenset[type[Event]] = frozenset(KINDS) - DEFERRED
-
-TREE_CHANGING: frozenset[str] = frozenset(
-    {
-        "created",
-        "authorized",
-        "interrupted",
-        "review_requested",
-        "reviewed",
-        "settled",
-        "committed",
-        "unchanged",
-        "parked",
-        "decided",
-        "closed",
-    }
-)
-"""Kinds of events whose commit may have another tree than the event before it.
-
-`interrupted` has one only when it takes back a settled tree (somebody else moved the branch).
-"""

@@ -13,27 +13,14 @@ from typing import Any
 
 from git_batch.core import agenda as agendas
 from git_batch.core import events as ev
-from git_batch.core.decisions import decided, spent
+from git_batch.core.attempt import KEEP_PATHS
+from git_batch.core.decisions import decided
+from git_batch.core.endings import HANDLERS, flight_of
 from git_batch.core.graph import Graph
-from git_batch.core.model import (
-    FREE,
-    Attempt,
-    BatchState,
-    BatchStatus,
-    Failure,
-    InFlight,
-    Oid,
-    Outcome,
-    Phase,
-    TaskId,
-    TaskRecord,
-    TaskStatus,
-    Usage,
-)
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, InFlight
+from git_batch.core.standing import BatchStatus, Outcome, Phase, TaskStatus
 from git_batch.core.transitions import IllegalTransition, step
-
-KEEP_PATHS = 100
-"""How many changed paths an attempt's record lists; the total is always said."""
 
 _BESIDE = (ev.Authorized, ev.StopRequested, ev.Reviewed)
 """What a person may add at any time; the task in flight is as it was before."""
@@ -158,132 +145,40 @@ def _attempt_started(g: Graph, s: BatchState, e: ev.AttemptStarted, oid: Oid) ->
     return replace(s, in_flight=fresh)
 
 
-def _flight(s: BatchState) -> InFlight:
-    if s.in_flight is None:
-        raise IllegalTransition("nothing is in flight")
-    return s.in_flight
-
-
 def _ran(g: Graph, s: BatchState, e: ev.Ran, oid: Oid) -> BatchState:
     flight = replace(
-        _flight(s),
+        flight_of(s),
         tree=e.tree,
         changed=e.changed[:KEEP_PATHS],
         changed_total=e.changed_total,
+        links=e.links[:KEEP_PATHS],
         log=e.log,
         exit_status=0,
         message=e.message or None,
-        usage=_flight(s).usage.plus(e.usage),
+        usage=flight_of(s).usage.plus(e.usage),
     )
     return replace(s, in_flight=flight, usage=s.usage.plus(e.usage))
 
 
 def _attempt_failed(g: Graph, s: BatchState, e: ev.AttemptFailed, oid: Oid) -> BatchState:
     flight = replace(
-        _flight(s),
+        flight_of(s),
         failure=e.failure,
         exit_status=e.exit_status,
-        log=e.log or _flight(s).log,
-        usage=_flight(s).usage.plus(e.usage),
+        log=e.log or flight_of(s).log,
+        usage=flight_of(s).usage.plus(e.usage),
     )
     return replace(s, in_flight=flight, usage=s.usage.plus(e.usage))
 
 
 def _checks_passed(g: Graph, s: BatchState, e: ev.ChecksPassed, oid: Oid) -> BatchState:
-    return replace(s, in_flight=replace(_flight(s), checks=e.checks, log=e.log))
+    return replace(s, in_flight=replace(flight_of(s), checks=e.checks, log=e.log))
 
 
 def _checks_failed(g: Graph, s: BatchState, e: ev.ChecksFailed, oid: Oid) -> BatchState:
-    flight = replace(_flight(s), checks=e.checks, log=e.log, failure=e.failure)
+    flight = replace(flight_of(s), checks=e.checks, log=e.log, failure=e.failure)
     counted = 1 if e.failure.outcome is Outcome.CHECK_FAILED else 0
     return replace(s, in_flight=flight, consecutive_failures=s.consecutive_failures + counted)
-
-
-def _ended(flight: InFlight, failure: Failure, at: datetime, kept: Any) -> Attempt:
-    return Attempt(
-        n=flight.attempt,
-        outcome=failure.outcome,
-        started_at=flight.attempt_at,
-        ended_at=at,
-        exit_status=flight.exit_status,
-        reason=failure.reason,
-        checks=flight.checks,
-        changed=kept.changed[:KEEP_PATHS],
-        changed_total=kept.changed_total,
-        ref=getattr(kept, "ref", None),
-        log=flight.log,
-        usage=flight.usage,
-    )
-
-
-_UNTRIED: dict[str, Any] = {
-    "settled": None,
-    "tree": None,
-    "message": None,
-    "exit_status": None,
-    "checks": (),
-    "changed": (),
-    "changed_total": 0,
-    "log": None,
-    "usage": Usage(),
-    "reviewed": False,
-    "failure": None,
-}
-"""What a flight knows of the attempt that runs, before there is one."""
-
-
-def _again(s: BatchState, e: ev.Reworked | ev.Interrupted, failure: Failure) -> BatchState:
-    flight = _flight(s)
-    done = _ended(flight, failure, e.at, e)
-    used = flight.used + (0 if failure.outcome in FREE else 1)
-    following = replace(
-        flight,
-        attempt=flight.attempt + 1,
-        history=(*flight.history, done),
-        used=used,
-        not_now=flight.not_now + 1 if failure.outcome is Outcome.STOPPED else 0,
-        feedback=failure.feedback or flight.feedback,
-        **_UNTRIED,
-    )
-    return replace(s, in_flight=following)
-
-
-def _reworked(g: Graph, s: BatchState, e: ev.Reworked, oid: Oid) -> BatchState:
-    failure = _flight(s).failure
-    if failure is None:
-        raise IllegalTransition("rework without a failure")
-    return _again(s, e, failure)
-
-
-def _interrupted(g: Graph, s: BatchState, e: ev.Interrupted, oid: Oid) -> BatchState:
-    known = _flight(s).failure
-    said_so = known is not None and known.outcome is Outcome.STOPPED
-    return _again(s, e, Failure(Outcome.STOPPED if said_so else Outcome.INTERRUPTED, e.reason))
-
-
-def _leave(g: Graph, s: BatchState, status: TaskStatus, record: TaskRecord) -> BatchState:
-    """End the flight: its facts go to the task's record."""
-    flight = _flight(s)
-    placed = agendas.place(g, s.agenda, flight.task, status)
-    return replace(s, in_flight=None, agenda=placed, tasks={**s.tasks, flight.task: record})
-
-
-def _review_requested(g: Graph, s: BatchState, e: ev.ReviewRequested, oid: Oid) -> BatchState:
-    flight = _flight(s)
-    done = _ended(flight, Failure(Outcome.REVIEW_PENDING, "waits for a review"), e.at, e)
-    record = TaskRecord(
-        status=TaskStatus.IN_REVIEW,
-        outcome=Outcome.REVIEW_PENDING,
-        reason="waits for a review",
-        next_action=f"git batch show {e.task} --diff",
-        tree=e.tree,
-        parent=e.parent,
-        started_at=flight.started_at,
-        ended_at=e.at,
-        history=(*flight.history, done),
-        usage=spent(flight),
-    )
-    return _leave(g, s, TaskStatus.IN_REVIEW, record)
 
 
 def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
@@ -319,7 +214,7 @@ def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
 
 def _settled(g: Graph, s: BatchState, e: ev.Settled, oid: Oid) -> BatchState:
     flight = replace(
-        _flight(s),
+        flight_of(s),
         settled=oid,
         tree=e.tree,
         parent=e.parent,
@@ -328,49 +223,6 @@ def _settled(g: Graph, s: BatchState, e: ev.Settled, oid: Oid) -> BatchState:
         changed_total=e.changed_total,
     )
     return replace(s, in_flight=flight, consecutive_failures=0)
-
-
-def _done(s: BatchState, e: ev.Committed | ev.BecameUnchanged, outcome: Outcome) -> TaskRecord:
-    flight = _flight(s)
-    last = _ended(flight, Failure(outcome, ""), e.at, flight)
-    return TaskRecord(
-        status=TaskStatus(outcome.value),
-        outcome=outcome,
-        tree=flight.tree,
-        parent=flight.parent,
-        commit=e.commit if isinstance(e, ev.Committed) else None,
-        started_at=flight.started_at,
-        ended_at=e.at,
-        history=(*flight.history, last),
-        usage=spent(flight),
-    )
-
-
-def _committed(g: Graph, s: BatchState, e: ev.Committed, oid: Oid) -> BatchState:
-    left = _leave(g, s, TaskStatus.COMMITTED, _done(s, e, Outcome.COMMITTED))
-    return replace(left, head=e.commit)
-
-
-def _unchanged(g: Graph, s: BatchState, e: ev.BecameUnchanged, oid: Oid) -> BatchState:
-    left = _leave(g, s, TaskStatus.UNCHANGED, _done(s, e, Outcome.UNCHANGED))
-    return replace(left, consecutive_failures=0)
-
-
-def _parked(g: Graph, s: BatchState, e: ev.Parked, oid: Oid) -> BatchState:
-    flight = _flight(s)
-    record = TaskRecord(
-        status=TaskStatus.NEEDS_HUMAN,
-        outcome=e.failure.outcome,
-        reason=e.failure.reason,
-        next_action=e.next_action,
-        started_at=flight.started_at,
-        ended_at=e.at,
-        history=(*flight.history, _ended(flight, e.failure, e.at, e)),
-        feedback=e.failure.feedback,
-        usage=spent(flight),
-    )
-    left = _leave(g, s, TaskStatus.NEEDS_HUMAN, record)
-    return replace(left, fresh_parks=s.fresh_parks + 1, halted=s.halted or e.failure.halts)
 
 
 def _decided(g: Graph, s: BatchState, e: ev.Decided, oid: Oid) -> BatchState:
@@ -398,14 +250,9 @@ _HANDLERS: dict[type, Callable[[Graph, BatchState, Any, Oid], BatchState]] = {
     ev.AttemptFailed: _attempt_failed,
     ev.ChecksPassed: _checks_passed,
     ev.ChecksFailed: _checks_failed,
-    ev.Reworked: _reworked,
-    ev.Interrupted: _interrupted,
-    ev.ReviewRequested: _review_requested,
     ev.Reviewed: _reviewed,
     ev.Settled: _settled,
-    ev.Committed: _committed,
-    ev.BecameUnchanged: _unchanged,
-    ev.Parked: _parked,
     ev.Decided: _decided,
     ev.Closed: _closed,
+    **HANDLERS,
 }

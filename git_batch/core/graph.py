@@ -12,7 +12,8 @@ from __future__ import annotations
 import graphlib
 from collections.abc import Sequence
 
-from git_batch.core.model import Plan, Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Plan, Task
 
 
 class GraphError(ValueError):

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from git_batch.core.claims import Seen, Settled, rendered
-from git_batch.core.model import BatchId, BatchStatus, Oid, StopReason, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.standing import BatchStatus, StopReason
 
 Standing = Literal["whole", "drift", "unknown"]
 
@@ -104,6 +105,8 @@ class Ledger:
         receipts: the commits that the record certifies.
         undone: commits that take back a task's, each with the tasks.
         replayed: commits that a recorded rebase put in the place of others.
+        rebuilt: commits that a lost record was rebuilt from, on the word of their trailers.
+        signed: the authorization in force says that it is signed.
         pending: the commit that is decided but not recorded yet: its event's id, and the event.
     """
 
@@ -117,6 +120,8 @@ class Ledger:
     foreign: Container[Oid] = ()
     undone: Mapping[Oid, tuple[TaskId, ...]] = field(default_factory=dict)
     replayed: Container[Oid] = ()
+    rebuilt: Container[Oid] = ()
+    signed: bool = False
     pending: tuple[Oid, Settled] | None = None
 
 
@@ -127,6 +132,7 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
         or commit in ledger.foreign
         or commit in ledger.undone
         or commit in ledger.replayed
+        or commit in ledger.rebuilt
     )
 
 

@@ -20,23 +20,17 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.evolve import evolve
 from git_batch.core.graph import Graph
-from git_batch.core.model import (
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
+from git_batch.core.standing import (
     NEEDS_AUTHORIZATION,
     RESUMABLE,
     REWORKABLE,
-    BatchState,
     BatchStatus,
-    Budget,
-    InFlight,
-    Oid,
     OnEmpty,
     Outcome,
     Phase,
-    Plan,
     StopReason,
-    Task,
-    TaskId,
-    TaskRecord,
     TaskStatus,
 )
 

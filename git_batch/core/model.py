@@ -11,159 +11,16 @@ of whom) is never stored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
-from typing import NewType, TypeVar
 
-BatchId = NewType("BatchId", str)
-TaskId = NewType("TaskId", str)
-Oid = NewType("Oid", str)
-
-N = TypeVar("N", int, float)
-
-SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,47}\Z")
-TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-BATCH_ID = re.compile(r"([a-z0-9][a-z0-9-]{0,47})-([a-z0-9]{6})\Z")
-RESERVED_SLUGS = frozenset({"remotes", "claims"})
+from git_batch.core.attempt import Attempt, CheckResult, Failure, LogRef, Usage
+from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, Phase, StopReason, TaskStatus
 
 Command = str | tuple[str, ...]
 """A string is given to `/bin/sh -c` unedited; a tuple is an argument vector."""
-
-
-class TaskStatus(StrEnum):
-    """States of a task (semantics.md section 1)."""
-
-    PENDING = "pending"
-    ENROLLED = "enrolled"
-    SETTLED = "settled"
-    COMMITTED = "committed"
-    UNCHANGED = "unchanged"
-    IN_REVIEW = "in_review"
-    NEEDS_HUMAN = "needs_human"
-    SKIPPED_BLOCKED = "skipped_blocked"
-    DROPPED = "dropped"
-
-
-class BatchStatus(StrEnum):
-    """States of a batch (semantics.md section 1); `prepared` and `rejected` are never written."""
-
-    PREPARED = "prepared"
-    RUNNING = "running"
-    NEEDS_HUMAN = "needs_human"
-    BUDGET_STOPPED = "budget_stopped"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    REJECTED = "rejected"
-    ABANDONED = "abandoned"
-
-
-RESUMABLE = frozenset({BatchStatus.RUNNING, BatchStatus.NEEDS_HUMAN, BatchStatus.BUDGET_STOPPED})
-
-
-class Phase(StrEnum):
-    """Where the one task in flight stands."""
-
-    READY = "ready"  # between two attempts, the working tree is as the branch tip
-    RUNNING = "running"
-    RAN = "ran"
-    CHECKED = "checked"
-    FAILED = "failed"  # an outcome is known, the work is not kept yet
-    SETTLED = "settled"
-
-
-class Outcome(StrEnum):
-    """How a task ended: the closed list of product.md."""
-
-    COMMITTED = "committed"
-    UNCHANGED = "unchanged"
-    EMPTY = "empty"
-    CHECK_FAILED = "check_failed"
-    CHECK_CHANGED_TREE = "check_changed_tree"
-    RUN_FAILED = "run_failed"
-    KILLED = "killed"
-    TIMED_OUT = "timed_out"
-    STALLED = "stalled"
-    SCOPE_REFUSED = "scope_refused"
-    PROTECTED_CHANGED = "protected_changed"
-    HOOK_REFUSED = "hook_refused"
-    COMMIT_FAILED = "commit_failed"
-    REVIEW_PENDING = "review_pending"
-    REVIEW_REWORK = "review_rework"
-    REVIEW_REJECTED = "review_rejected"
-    REVIEW_CHANGED_TREE = "review_changed_tree"
-    BLOCKED = "blocked"
-    STOPPED = "stopped"
-    INTERRUPTED = "interrupted"
-    HISTORY_CHANGED = "history_changed"
-    TAMPERED = "tampered"
-    CLAIMED_ELSEWHERE = "claimed_elsewhere"
-    SKIPPED = "skipped"
-    DROPPED = "dropped"
-    UNDONE = "undone"
-    NOT_RUN_BUDGET = "not_run_budget"
-    NOT_RUN_DEADLINE = "not_run_deadline"
-    NOT_RUN_EXPIRED = "not_run_expired"
-    NOT_RUN_FAILURE_LIMIT = "not_run_failure_limit"
-    NOT_RUN_STOPPED = "not_run_stopped"
-
-
-REWORKABLE = frozenset(
-    {
-        Outcome.CHECK_FAILED,
-        Outcome.SCOPE_REFUSED,
-        Outcome.PROTECTED_CHANGED,
-        Outcome.HOOK_REFUSED,
-    }
-)
-"""Outcomes that the same task may mend when it is told about them (semantics.md section 5)."""
-
-FREE = frozenset({Outcome.INTERRUPTED, Outcome.STOPPED})
-"""Outcomes of an attempt that do not use one up."""
-
-
-class StopReason(StrEnum):
-    """Why a batch is not running any more; stored with the transition."""
-
-    COMPLETED = "completed"
-    NEEDS_HUMAN = "needs_human"
-    REVIEW_PENDING = "review_pending"
-    FAIL_FAST = "fail_fast"
-    BUDGET = "budget"
-    DEADLINE = "deadline"
-    EXPIRED = "expired"
-    FAILURE_LIMIT = "failure_limit"
-    STOP_REQUESTED = "stop_requested"
-    NOT_NOW = "not_now"
-    COMMIT_FAILED = "commit_failed"
-    TAMPERED = "tampered"
-    BASELINE_FAILED = "baseline_failed"
-    FOREIGN_COMMITS = "foreign_commits"
-    LINEAGE_BROKEN = "lineage_broken"
-    ABANDONED = "abandoned"
-
-
-NEEDS_AUTHORIZATION = frozenset(
-    {
-        StopReason.BUDGET,
-        StopReason.DEADLINE,
-        StopReason.EXPIRED,
-        StopReason.FAILURE_LIMIT,
-        StopReason.FAIL_FAST,
-        StopReason.LINEAGE_BROKEN,
-        StopReason.TAMPERED,
-    }
-)
-"""Stops that only a newer authorization ends (semantics.md section 4)."""
-
-
-class OnEmpty(StrEnum):
-    """What a task that changed nothing means."""
-
-    PARK = "park"
-    ACCEPT = "accept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +115,7 @@ class Authorization:
         untracked: untracked paths that were accepted then; never part of a commit or attempt.
         fingerprint: what else would run then (programs, scripts, git's configuration), each with a
             digest; not part of what is authorized, a difference is only told.
+        claim: the remote on which every task is claimed before it runs.
     """
 
     seq: int
@@ -274,85 +132,7 @@ class Authorization:
     signed: bool = False
     untracked: tuple[bytes, ...] = ()
     fingerprint: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LogRef:
-    """A kept log: its full size in bytes and the sha256 of what is kept of it."""
-
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """One check's end; `status` is None when it did not exit by itself.
-
-    Attributes:
-        tree: what was checked, and `key` what was run on it: the same again need not be run again.
-        reused: it was not run, an earlier result of the same on the same tree stands for it.
-    """
-
-    command: str
-    outcome: str
-    status: int | None
-    seconds: float
-    tree: Oid | None = None
-    key: str = ""
-    reused: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What an agent says it used; None means that it did not say.
-
-    Attributes:
-        usd_unsaid: how many of the attempts summed up here were an agent's that did not say the
-            money; `tokens_unsaid` likewise, neither number of tokens.
-    """
-
-    usd: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    usd_unsaid: int = 0
-    tokens_unsaid: int = 0
-
-    @property
-    def said(self) -> bool:
-        """Whether anything is known."""
-        return (self.usd, self.input_tokens, self.output_tokens) != (None, None, None)
-
-    def plus(self, other: Usage) -> Usage:
-        """Add two usages; unknown and known is the known part."""
-        return Usage(
-            _sum(self.usd, other.usd),
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.output_tokens, other.output_tokens),
-            self.usd_unsaid + other.usd_unsaid,
-            self.tokens_unsaid + other.tokens_unsaid,
-        )
-
-
-def _sum(a: N | None, b: N | None) -> N | None:
-    return b if a is None else a if b is None else a + b
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One ended try of a task."""
-
-    n: int
-    outcome: Outcome
-    started_at: datetime
-    ended_at: datetime
-    exit_status: int | None = None
-    reason: str = ""
-    checks: tuple[CheckResult, ...] = ()
-    changed: tuple[bytes, ...] = ()
-    changed_total: int = 0
-    ref: str | None = None
-    log: LogRef | None = None
-    usage: Usage = Usage()
+    claim: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +154,7 @@ class InFlight:
         used: attempts of this enrollment that count against `Task.attempts`.
         not_now: the last attempts in a row that said "not now", since the newest authorization.
         reviewed: a command reviewer accepted this very change.
+        links: symbolic links among what the command changed.
         failure: the known outcome while its work is not kept yet.
     """
 
@@ -403,20 +184,7 @@ class InFlight:
     usage: Usage = Usage()
     reviewed: bool = False
     failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A known bad end of an attempt, with what a person or the next attempt should know.
-
-    Attributes:
-        halts: nothing else may start before a person has looked at it.
-    """
-
-    outcome: Outcome
-    reason: str
-    feedback: str = ""
-    halts: bool = False
+    links: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

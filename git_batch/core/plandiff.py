@@ -15,7 +15,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from git_batch.core.model import BatchState, Plan, Task, TaskId, TaskStatus
+from git_batch.core.ids import TaskId
+from git_batch.core.model import BatchState, Plan, Task
+from git_batch.core.standing import TaskStatus
 
 _KEYS = {"checks": "check", "intent_name": "intent"}
 """Attributes that the plan file calls otherwise."""

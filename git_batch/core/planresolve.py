@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from git_batch.core.graph import CycleError, Graph
-from git_batch.core.model import Budget, Command, Plan, Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Budget, Command, Plan, Task
 from git_batch.core.planlines import Path, Problems, show
 from git_batch.core.planrules import MAX_VALUE, RESERVED_NAMES
 from git_batch.core.plantask import Draft, Intents, TaskReader

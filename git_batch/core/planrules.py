@@ -19,7 +19,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from git_batch.core.duration import parse_duration, parse_time
-from git_batch.core.model import RESERVED_SLUGS, SLUG
+from git_batch.core.ids import RESERVED_SLUGS, SLUG
 from git_batch.core.template import NAME, RUN_TIME_NAMES
 
 MAX_ARGUMENT = 131_071

@@ -13,8 +13,8 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from git_batch.core.scope import Scope
 from git_batch.errors import RecordError
@@ -22,7 +22,7 @@ from git_batch.errors import RecordError
 _VALUE = rb'(?:"""\n(?:[^"\\]|\\.)*"""|(?!""")[^\n]*)\n'
 _KEYS = rb"(?:[a-z_]+ = " + _VALUE + rb")*"
 _TASK = re.compile(
-    rb'\n\[\[task\]\]\nid = ("[A-Za-z0-9._-]+")\ntitle = ' + _VALUE + rb"(?:blocked_by = [^\n]*\n)?"
+    rb'\n\[\[task\]\]\nid = "([A-Za-z0-9._-]+)"\ntitle = ' + _VALUE + rb"(?:blocked_by = [^\n]*\n)?"
     rb"(?:scope = ([^\n]*)\n)?(?:protect = ([^\n]*)\n)?((?!scope = |protect = )" + _KEYS + rb")"
 )
 _FIRST = re.compile(rb"format = 1\n" + _KEYS)
@@ -31,8 +31,7 @@ Path = tuple[bytes, bool]
 """A changed path, and whether a nested repository appeared there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The patterns of one task."""
 
     scope: tuple[str, ...]
@@ -49,7 +48,7 @@ def scopes(toml: bytes) -> Mapping[str, Bounds]:
     first = _FIRST.match(toml)
     at = first.end() if first else 0
     while match := _TASK.match(toml, at):
-        found[json.loads(match[1])] = Bounds(_patterns(match[2]), _patterns(match[3]))
+        found[match[1].decode()] = Bounds(_patterns(match[2]), _patterns(match[3]))
         at = match.end()
     return found if first and at == len(toml) else _carefully(toml)
 

@@ -23,9 +23,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from git_batch.core.model import TASK_ID, Command, OnEmpty, Task, TaskId
+from git_batch.core.ids import TASK_ID, TaskId
+from git_batch.core.model import Command, Task
 from git_batch.core.planlines import Path, Problems, show
 from git_batch.core.scope import check_glob, check_visible
+from git_batch.core.standing import OnEmpty
 from git_batch.core.template import RUN_TIME_NAMES, expand, names, variable_name
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 import tomli_w
@@ -23,22 +21,11 @@ from git_batch.core import agenda as agendas
 from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.codec import CodecError, decode, encode
+from git_batch.core.entries import Entry, Header, Note, Receipt, Totals
 from git_batch.core.graph import Graph
+from git_batch.core.ids import TaskId
 from git_batch.core.machine import counts
-from git_batch.core.model import (
-    Authorization,
-    BatchId,
-    BatchState,
-    BatchStatus,
-    CheckResult,
-    InFlight,
-    LogRef,
-    Oid,
-    StopReason,
-    TaskId,
-    TaskRecord,
-    Usage,
-)
+from git_batch.core.model import BatchState, InFlight, TaskRecord
 from git_batch.errors import RecordError
 
 T = TypeVar("T")
@@ -52,80 +39,6 @@ _BY_KIND: dict[tuple[str, str], type[Any]] = {
     (kind, _FAILED if event in (ev.AttemptFailed, ev.ChecksFailed) else ""): event
     for event, kind in ev.KINDS.items()
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What every event repeats about the whole batch."""
-
-    head: Oid
-    status: BatchStatus
-    updated_at: datetime
-    counts: Mapping[str, int]
-    stop: StopReason | None = None
-    reason: str = ""
-    next_action: str = ""
-    enrolled: int = 0
-    consecutive_failures: int = 0
-    fresh_parks: int = 0
-    halted: bool = False
-    stop_requested: bool = False
-    usage: Usage = Usage()
-    needs: tuple[str, ...] = ()
-    needs_total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What `batch.toml` in the record's tree holds: what rarely changes, and the last stop."""
-
-    format: int
-    batch_id: BatchId
-    slug: str
-    title: str
-    branch: str
-    base: Oid
-    created_at: datetime
-    plan_digest: str
-    status: BatchStatus
-    authorization: Authorization | None = None
-    stop: StopReason | None = None
-    reason: str = ""
-    next_action: str = ""
-    foreign: tuple[Oid, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One event as the record holds it."""
-
-    step: int
-    event: ev.Event
-    totals: Totals
-    in_flight: InFlight | None = None
-    runner: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A task's note: its id, then its record."""
-
-    task: TaskId
-    record: TaskRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """The note on a task's commit; false on any commit but the one it certifies."""
-
-    batch: BatchId
-    task: TaskId
-    certifies: Oid
-    tree: Oid | None
-    attempts: int
-    checks: tuple[CheckResult, ...] = ()
-    log: LogRef | None = None
-    message: str = field(default="")
 
 
 def render(event: ev.Event, state: BatchState, graph: Graph, step: int, runner: str) -> bytes:
@@ -335,13 +248,10 @@ def restore(
     Raises:
         RecordError: the parts contradict each other.
     """
-    unknown = [t for t in tasks if t not in graph.index]
-    flight = entry.in_flight
-    if flight is not None and flight.task not in graph.index:
-        unknown.append(flight.task)
-    if unknown:
-        raise RecordError(f"the record names '{unknown[0]}', which its plan does not have")
-    totals = entry.totals
+    flight, totals = entry.in_flight, entry.totals
+    for task in (*tasks, *([flight.task] if flight else [])):
+        if task not in graph.index:
+            raise RecordError(f"the record names '{task}', which its plan does not have")
     state = BatchState(
         batch_id=head.batch_id,
         slug=head.slug,
@@ -370,4 +280,4 @@ def restore(
     )
     if {s.value: n for s, n in counts(state).items() if n} != dict(totals.counts):
         raise RecordError("the record's notes and its newest event count the tasks differently")
-    return replace(state, stale=False)
+    return state

@@ -21,7 +21,7 @@ from git_batch.core.events import (
     Decision,
     Event,
 )
-from git_batch.core.model import BatchStatus, Phase
+from git_batch.core.standing import BatchStatus, Phase
 
 _R, _H, _B = BatchStatus.RUNNING, BatchStatus.NEEDS_HUMAN, BatchStatus.BUDGET_STOPPED
 _C, _F, _A = BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.ABANDONED
@@ -70,6 +70,7 @@ BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
     **{(_R, f"closed:{to}"): to for to in _CLOSINGS},
     **{(_R, f"decided:{d}"): _R for d in (*_GOING_ON, Decision.UNDO, Decision.REDO)},
     (_R, "decided:abandon"): _A,
+    (_R, "decided:recover"): _R,
     # A stopped batch: any continuing event sets it running again.
     **{
         (stopped, name): _R
@@ -130,6 +131,8 @@ FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
         for name in ("authorized", "stop_requested", "reviewed")
     },
     **{(phase, "decided:abandon"): None for phase in Phase},
+    # What a person put on top while a task was in flight: its next attempt begins there.
+    **{(phase, "decided:bless"): phase for phase in Phase if phase is not Phase.SETTLED},
     # A decision about another task leaves the one in flight where it is; a settled commit has its
     # parent, so nothing may move the branch before it.
     **{

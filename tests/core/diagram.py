@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from git_batch.core.model import BatchStatus
+from git_batch.core.standing import BatchStatus
 from git_batch.core.transitions import BATCH
 
 

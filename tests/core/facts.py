@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from git_batch.core import events as ev
-from git_batch.core.model import BatchStatus
+from git_batch.core.standing import BatchStatus
 
 HOSTILE_TEXTS = (
     "",

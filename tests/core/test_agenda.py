@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from git_batch.core import agenda as agendas
 from git_batch.core.graph import Graph
-from git_batch.core.model import Agenda, TaskId, TaskRecord, TaskStatus
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Agenda, TaskRecord
+from git_batch.core.standing import TaskStatus
 from tests.chance import random_plan
 from tests.core.test_properties import some
 from tests.world import plan, task

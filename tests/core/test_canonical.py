@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from git_batch.core.canonical import digest, from_toml, task_from_toml, task_toml, to_toml
-from git_batch.core.model import Budget, Command, OnEmpty, Plan, Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Budget, Command, Plan, Task
+from git_batch.core.standing import OnEmpty
 from git_batch.errors import RecordError
 
 INTENTS = {hashlib.sha256(text).hexdigest(): text for text in (b"", b"Do it.\n", b"\xff\0")}

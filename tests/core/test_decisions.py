@@ -8,14 +8,9 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
 from git_batch.core.events import Decision
+from git_batch.core.ids import TaskId
 from git_batch.core.machine import counts
-from git_batch.core.model import (
-    BatchStatus,
-    Outcome,
-    StopReason,
-    TaskId,
-    TaskStatus,
-)
+from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 from tests.core.test_machine import CHAIN, ends, outcomes, stop_before
 from tests.world import World, oid, plan, task

@@ -9,19 +9,10 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
-from git_batch.core.evolve import KEEP_PATHS
-from git_batch.core.model import (
-    BatchState,
-    BatchStatus,
-    CheckResult,
-    Failure,
-    LogRef,
-    Outcome,
-    Phase,
-    StopReason,
-    TaskId,
-    Usage,
-)
+from git_batch.core.attempt import KEEP_PATHS, CheckResult, Failure, LogRef, Usage
+from git_batch.core.ids import TaskId
+from git_batch.core.model import BatchState
+from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.transitions import IllegalTransition
 from tests.core.facts import smallest
 from tests.core.test_machine import CHAIN, ends, stop_before

@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from git_batch.core.graph import CycleError, DuplicateTaskError, Graph, GraphError, UnknownTaskError
-from git_batch.core.model import Plan, Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Plan, Task
 
 
 def task(name: str, *needed: str) -> Task:

@@ -10,6 +10,8 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.attempt import Failure, Usage
+from git_batch.core.ids import TaskId
 from git_batch.core.machine import (
     Facts,
     Machine,
@@ -21,20 +23,16 @@ from git_batch.core.machine import (
     next_attempt,
     reopen,
 )
-from git_batch.core.model import (
+from git_batch.core.model import BatchState, Budget
+from git_batch.core.standing import (
     NEEDS_AUTHORIZATION,
     RESUMABLE,
-    BatchState,
     BatchStatus,
-    Budget,
-    Failure,
     OnEmpty,
     Outcome,
     Phase,
     StopReason,
-    TaskId,
     TaskStatus,
-    Usage,
 )
 from git_batch.core.transitions import BATCH, FLIGHT
 from tests.world import BASE, START, Script, World, plan, task

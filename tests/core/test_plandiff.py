@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core import events as ev
-from git_batch.core.model import OnEmpty, Outcome, Plan, Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Plan, Task
 from git_batch.core.plandiff import Change, Kind, compare, not_allowed
+from git_batch.core.standing import OnEmpty, Outcome
 from tests.world import Script, World, plan, task
 
 OTHER: dict[str, object] = {

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from git_batch.core import canonical, planmodel, template
-from git_batch.core.model import Budget, OnEmpty, Plan
+from git_batch.core.model import Budget, Plan
 from git_batch.core.planfile import MAX_SIZE, parse_plan
 from git_batch.core.planlines import line_index
+from git_batch.core.standing import OnEmpty
 from git_batch.errors import ExitCode, PlanError
 
 PLANS = Path(__file__).parents[2] / "fixtures" / "plans"

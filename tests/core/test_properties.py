@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.attempt import Failure
+from git_batch.core.ids import TaskId
 from git_batch.core.machine import counts
-from git_batch.core.model import (
-    FREE,
-    BatchState,
-    BatchStatus,
-    Budget,
-    Failure,
-    Outcome,
-    TaskId,
-    TaskStatus,
-)
+from git_batch.core.model import BatchState, Budget
+from git_batch.core.standing import FREE, BatchStatus, Outcome, TaskStatus
 from tests.chance import random_budget, random_decision, random_plan, random_script
 from tests.world import (
     MOST_STEPS,

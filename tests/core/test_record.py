@@ -13,18 +13,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from git_batch.core import entries, record, trailers
 from git_batch.core import events as ev
-from git_batch.core import record, trailers
-from git_batch.core.model import (
-    BatchState,
-    Failure,
-    InFlight,
-    Oid,
-    Outcome,
-    TaskId,
-    TaskRecord,
-    TaskStatus,
-)
+from git_batch.core.attempt import Failure
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, InFlight, TaskRecord
+from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_TEXTS, values
 from tests.core.test_machine import ends
@@ -172,7 +166,7 @@ def test_the_newest_event_gives_back_a_batch_that_was_abandoned_in_flight() -> N
 
 
 def restored(
-    change: Callable[[record.Entry], record.Entry] = lambda entry: entry,
+    change: Callable[[entries.Entry], entries.Entry] = lambda entry: entry,
     **tasks: TaskRecord,
 ) -> BatchState:
     head = record.parse_header(record.header(RUN.current))
@@ -192,7 +186,7 @@ def test_a_task_that_the_plan_does_not_have_is_a_contradiction() -> None:
     with pytest.raises(RecordError, match="'x', which its plan does not have"):
         restored(x=RUN.current.tasks[TaskId("a")])
 
-    def fly(entry: record.Entry) -> record.Entry:
+    def fly(entry: entries.Entry) -> entries.Entry:
         world = World(plan(task("y")))
         world.start()
         world.append(world.perform(world.machine.decide(world.current)))
@@ -228,7 +222,7 @@ def test_a_step_that_is_no_number_is_refused(step: str) -> None:
         record.parse(SETTLED.replace(b"Batch-Step: 7", f"Batch-Step: {step}".encode()))
 
 
-def parses_or_refuses(message: bytes) -> record.Entry | None:
+def parses_or_refuses(message: bytes) -> entries.Entry | None:
     with contextlib.suppress(RecordError):
         return record.parse(message)
     return None

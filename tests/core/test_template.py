@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core import template
-from git_batch.core.model import Task, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Task
 from git_batch.core.template import expand, names, render_command, render_message, render_prompt
 
 VALUES = {"id": "a", "pkg": "net", "x-y": "z"}

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from git_batch.core import events as ev
-from git_batch.core.model import RESUMABLE, BatchStatus, Phase
+from git_batch.core.standing import RESUMABLE, BatchStatus, Phase
 from git_batch.core.transitions import BATCH, FLIGHT, IllegalTransition, step, trigger
 from tests.core.diagram import mermaid
 from tests.core.facts import every_trigger

@@ -1,44 +1,141 @@
-"""What a task may not do to the repository itself: move its branch, or HEAD.
+"""What a task may not do to the repository itself: its configuration, hooks, refs, history.
 
-The comparison reads refs in process, so it comes before any git command of ours. A task's own
-commits on top of the expected tip are its work: they are kept by a ref, the branch is set back,
-and the one commit is made from the working tree. Any other move is `history_changed`: what was
-moved away is kept by a ref, branch and HEAD are put back to where they were, so that the next
-independent task starts from a right state.
+The comparison comes before any git command of ours, and only reads: what a task planted would be
+run by the very next one. Then, in this order: files are put back, this batch's refs are put back,
+its branch and HEAD are put back. What the task made of them is kept, and named.
+
+A task's own commits, in a straight line on top of the expected tip, are its work: they are kept by
+a ref and the one commit is made from the working tree. Any other move of the branch, or of HEAD,
+is `history_changed`. All else is `tampered`; nothing else is started then, unless everything could
+be put back or had only been added. What looks like a task's doing and may have been a person's
+(a commit on another branch in another working tree) is in `refmoves`.
 """
 
 from __future__ import annotations
 
-from git_batch.core.model import Failure, InFlight, Oid, Outcome
+import os
+from collections.abc import Iterable, Sequence
+
+from git_batch.core.attempt import Failure
+from git_batch.core.ids import Oid
+from git_batch.core.model import InFlight
+from git_batch.core.scope import Scope
+from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo import attempts, commits
+from git_batch.repo.fence import PutBack, Watch
+from git_batch.repo.reflist import RefList, is_value
 from git_batch.run.context import RunContext
+from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
 
 OWN_MOST = 10_000
 """How many commits of a task are walked to see that they stand on the expected tip."""
 
+_LISTED = 20
+_ROUNDS = 3
+_ADVICE = (
+    "Do not commit, amend, reset, rebase, switch branches or push, and leave the repository's "
+    "configuration, hooks, branches and tags alone: only change files."
+)
+
 
 class Fence:
-    """Compares HEAD and the batch branch before and after a command."""
+    """Compares the repository before and after a command."""
 
     def __init__(self, context: RunContext) -> None:
         self._c = context
+        self._watch = Watch(context.repo)
+        self._refs = RefList(context.repo.layout)
+        self._judge = RefJudge(context)
+        self._up = False
+
+    @property
+    def up(self) -> bool:
+        """Whether how things stood before a command is known in this run."""
+        return self._up
 
     def raise_(self) -> None:
         """Note how things stand before a command."""
+        self._up = True
+        self._watch.note()
+        self._refs.note()
+        self._judge.note()
 
     def breach(self, flight: InFlight) -> Failure | None:
         """Put right what a command moved; say so if it was not simply committing."""
+        if not self._up:
+            return self._failure([], [], self._history(flight))
+        c = self._c
+        self._watch.still_there()
+        files = self._put_back(flight)
+        moved = self._refs.moved()
+        moves = self._judge.judge(moved, flight)
+        mended = self._mend(moves, moved.get(c.branch, (None, None))[1])
+        c.scanner.person.unhide(c.scanner.base)
+        self._tell([move for move in moves if move.grade is Grade.TOLD])
+        moves = [move for move in moves if move.grade not in (Grade.TOLD, Grade.BESIDE)]
+        for move in moves:
+            self._secure(move, flight)
+        history = self._history(flight) or mended
+        if files or moves:
+            self.raise_()
+        return self._failure(files, moves, history)
+
+    def _put_back(self, flight: InFlight) -> list[PutBack]:
+        """Put the watched files back; hooks in the task's scope are its work and stay."""
+        scope = Scope(self._c.machine.task(flight.task).scope)
+        done: dict[str, PutBack] = {}
+        for _ in range(_ROUNDS):  # a folder in its place again may lack what was in it
+            hooks = ((path, self._watch.hook_in_tree(path)) for path in self._watch.changed())
+            paths = [path for path, hook in hooks if hook is None or not scope.match(hook)]
+            fresh = [path for path in paths if path not in done]
+            if not fresh:
+                break
+            done |= {file.path: file for file in self._watch.put_back(fresh)}
+        return list(done.values())
+
+    def _mend(self, moves: Iterable[Move], branch: str | None) -> str | None:
+        """See that HEAD, the branch and this batch's refs can be read; say if HEAD couldn't."""
+        c = self._c
+        unreadable = self._watch.mend_head(c.branch)
+        broken = [move.name for move in moves if move.grade is Grade.OURS and _is_broken(move.new)]
+        for name in [*broken, *([c.branch] if _is_broken(branch) else [])]:
+            self._watch.mend_ref(name)
+        return "the command left a HEAD that git can't read; it is put back" if unreadable else None
+
+    def _tell(self, moves: Sequence[Move]) -> None:
+        if moves:
+            more = f", and {len(moves) - 1} more refs moved" if moves[1:] else ""
+            self._c.tools.progress.note(f"meanwhile: {moves[0]}{more}")
+
+    def _secure(self, move: Move, flight: InFlight) -> None:
+        """Keep what a ref named before; put it back where it is this batch's own."""
+        if move.grade is Grade.OURS:
+            if move.new is not None and not _is_broken(move.new):
+                self._keep(flight, [Oid(move.new)], "written")
+            self._put_ref_back(move)
+        elif move.grade is Grade.MOVED and move.old and not move.old.startswith("ref:"):
+            self._keep(flight, [Oid(move.old)], "moved")
+
+    def _put_ref_back(self, move: Move) -> None:
+        refs, name = self._c.refs, move.name
+        known = refs.own.get(name) or (Oid(move.old) if move.old else None)
+        now = refs.read(name)
+        if known is not None and now != known:
+            refs.swap(name, now, known, "put back")
+        elif known is None and now is not None:
+            refs.delete(name, now)
+
+    def _history(self, flight: InFlight) -> str | None:
+        """Put branch and HEAD back; say what else than committing was done to them."""
         c = self._c
         head, tip = c.refs.symbolic(), c.refs.read(c.branch)
         if head == c.branch and tip == flight.parent:
             return None
-        moved = [tip] if tip is not None and tip != flight.parent else []
         detached = c.refs.read("HEAD")
-        if head != c.branch and detached is not None and detached != flight.parent:
-            moved.append(detached)
+        moved = [oid for oid in (tip, detached if head != c.branch else None) if oid]
         own = head == c.branch and tip is not None and self._stands_on(tip, flight.parent)
-        self._keep(flight, moved)
+        self._keep(flight, [oid for oid in moved if oid != flight.parent], "commits")
         if tip != flight.parent:
             c.refs.swap(c.branch, tip, flight.parent, f"{flight.task}: commits taken apart")
         if head != c.branch:
@@ -46,19 +143,22 @@ class Fence:
         if own:
             return None
         where = head or (f"detached at {detached}" if detached else "nothing")
-        return Failure(
-            Outcome.HISTORY_CHANGED,
-            f"the command moved '{c.branch}' from {flight.parent} to {tip}, HEAD to {where}",
-            "Do not commit, amend, reset, rebase or switch branches: only change files.",
-        )
+        if tip == flight.parent:
+            return f"the command moved HEAD from '{c.branch}' to {where}, at {detached}"
+        to = tip or "nothing"
+        return f"the command moved '{c.branch}' from {flight.parent} to {to}, HEAD to {where}"
 
-    def _keep(self, flight: InFlight, moved: list[Oid]) -> None:
-        """Keep what was moved away under the attempt's ref, with a number of its own."""
+    def _keep(self, flight: InFlight, oids: Sequence[Oid], what: str) -> None:
+        """Keep commits by refs beside the attempt's, each under a name that is free."""
         c = self._c
-        for i, oid in enumerate(dict.fromkeys(moved)):
-            ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
-            name = f"{ref}-commits" + (f"-{i}" if i else "")
-            c.refs.swap(name, c.refs.read(name), oid, f"{flight.task}: own commits")
+        ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
+        for oid in dict.fromkeys(oids):
+            n, name = 0, f"{ref}-{what}"
+            while (there := c.refs.read(name)) not in (None, oid):
+                n += 1
+                name = f"{ref}-{what}-{n}"
+            if there is None and commits.exists(c.repo, oid):
+                c.refs.swap(name, None, oid, f"{flight.task}: {what} kept")
 
     def _stands_on(self, tip: Oid, base: Oid) -> bool:
         """Tell whether a tip is a straight line of commits on top of another commit."""
@@ -73,3 +173,37 @@ class Fence:
                 return False
             tip = facts.parents[0]
         return False
+
+    def _failure(
+        self, files: Sequence[PutBack], moves: Sequence[Move], history: str | None
+    ) -> Failure | None:
+        made = [str(move) for move in moves if move.grade is Grade.MADE]
+        bad = [self._told(file) for file in files]
+        loudest = sorted(moves, key=lambda move: move.grade is not Grade.PUSHED)
+        bad += [str(move) for move in loudest if move.grade is not Grade.MADE]
+        if history is not None and not bad:
+            return Failure(Outcome.HISTORY_CHANGED, "; ".join([history, *made]), _ADVICE)
+        lines = [*([history] if history else []), *bad, *made]
+        if not lines:
+            return None
+        more = [f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
+        reason = "; ".join([*lines[:_LISTED], *more])
+        halts = not all(f.done or f.added for f in files) or any(m.grade in GRAVE for m in moves)
+        return Failure(Outcome.TAMPERED, reason, f"{_ADVICE}\n\n{reason}", halts)
+
+    def _told(self, file: PutBack) -> str:
+        path = self._shown(file.path)
+        if file.added:
+            return f"'{path}' was added"
+        if not file.done:
+            return f"'{path}' was changed, and is left as it is"
+        kept = f"; what it was changed to is in '{self._shown(file.kept)}'" if file.kept else ""
+        return f"'{path}' was changed and is put back{kept}"
+
+    def _shown(self, path: str) -> str:
+        top = self._c.repo.layout.top
+        return os.path.relpath(path, top) if path.startswith(f"{top}/") else path
+
+
+def _is_broken(value: str | None) -> bool:
+    return value is not None and not is_value(value)

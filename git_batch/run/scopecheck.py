@@ -10,26 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from git_batch.core.attempt import Failure
 from git_batch.core.codec import quote
-from git_batch.core.model import Failure, Outcome, Task
-from git_batch.core.scope import Scope
+from git_batch.core.model import Task
+from git_batch.core.planscopes import NESTED, OUTSIDE, PROTECTED, Bounds, stray
+from git_batch.core.standing import Outcome
 from git_batch.repo.trees import Change
 
 _LISTED = 50
+_REASONS = (
+    (OUTSIDE, Outcome.SCOPE_REFUSED),
+    (NESTED, Outcome.SCOPE_REFUSED),
+    (PROTECTED, Outcome.PROTECTED_CHANGED),
+)
 
 
 def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
     """Say which paths of a change the task may not touch; None if there are none."""
-    scope, protected = Scope(task.scope), Scope(task.protect)
-    nested = [c for c in changes if c.is_gitlink and not c.old_mode]
-    stray = [c for c in changes if not scope.match(c.path)]
-    if stray:
-        return _failure(Outcome.SCOPE_REFUSED, "outside the scope", stray)
-    if nested:
-        return _failure(Outcome.SCOPE_REFUSED, "a nested git repository", nested)
-    kept = [c for c in changes if task.protect and protected.match(c.path)]
-    if kept:
-        return _failure(Outcome.PROTECTED_CHANGED, "protected", kept)
+    paths = [(c.path, c.is_gitlink and not c.old_mode) for c in changes]
+    why = dict(stray(Bounds(task.scope, task.protect), paths))
+    for reason, outcome in _REASONS:
+        found = [c for c in changes if why.get(c.path) == reason]
+        if found:
+            return _failure(outcome, reason, found)
     return None
 
 

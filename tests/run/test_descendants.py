@@ -174,7 +174,7 @@ def test_end_spares_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sent == []
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 1, os.getpid()])
+@pytest.mark.parametrize("pid", [-1, 0, 1, pytest.param(os.getpid(), id="ourselves")])
 def test_what_is_never_signalled(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
     monkeypatch.setattr(os, "kill", None)
     monkeypatch.setattr(procfs, "open_pidfd", None)

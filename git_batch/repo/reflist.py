@@ -1,0 +1,154 @@
+"""All refs of a repository by plain reads, and which of them moved since they were noted.
+
+No git command and no library takes part, so nothing that a task put into the configuration or the
+hooks can run. What was read once is not read again while its file's signature (inode, size, times)
+is the same; a file that changed within `RACY` of being noted is, as git does it for its index.
+Costs a walk over the loose refs; packed refs cost one `stat` as long as nobody packs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from git_batch.repo.repository import Layout
+
+RACY = 100_000_000
+"""Nanoseconds within which a second change of a file may leave its signature as it was."""
+
+_VALUE = re.compile(r"[0-9a-f]{40}|ref: refs/\S+")
+
+_PER_TREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
+"""What each working tree has of its own."""
+
+Signature = tuple[int, int, int, int, int]
+Moves = dict[str, tuple[str | None, str | None]]
+"""Full name of a ref to its old and new value; None where there is none."""
+
+
+def signature(state: os.stat_result) -> Signature:
+    """Tell one state of a file from any other one."""
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_mode
+
+
+def is_value(text: str) -> bool:
+    """Tell whether the content of a file is a ref's value: an object id, or `ref: <name>`."""
+    return _VALUE.fullmatch(text.strip()) is not None
+
+
+def is_racy(state: os.stat_result, now: int) -> bool:
+    """Tell whether a file changed so recently that a further change may not show.
+
+    Args:
+        now: nanoseconds since the epoch, read before the file was.
+    """
+    return now - state.st_ctime_ns < RACY
+
+
+class RefList:
+    """The values of all refs, as they were when they were noted last."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._packed_file = os.path.join(layout.common_dir, "packed-refs")
+        self._roots = [layout.common_dir]
+        if layout.git_dir != layout.common_dir:
+            self._roots.append(layout.git_dir)
+        self._signatures: dict[str, Signature | None] = {}  # None: read it again next time
+        self._loose: dict[str, str] = {}
+        self._packed_signature: Signature | None = None
+        self._packed: dict[str, str] = {}
+
+    def value(self, name: str) -> str | None:
+        """Give a ref's value as noted: an object id, or `ref: <name>`."""
+        return self._loose.get(name) or self._packed.get(name)
+
+    def note(self) -> None:
+        """Take the values that the refs have now as known."""
+        self._look(note=True)
+
+    def moved(self) -> Moves:
+        """List the refs whose values are not the noted ones; what is known stays."""
+        return self._look(note=False)
+
+    def _look(self, *, note: bool) -> Moves:
+        now, found = time.time_ns(), self._walk()
+        known = self._signatures
+        changed = [name for name, state in found.items() if known.get(name) != signature(state)]
+        gone = known.keys() - found.keys()
+        values = {name: _read(os.path.join(self._root(name), name)) for name in changed}
+        # After the loose ones: a ref that is being packed is then in one of the two at least.
+        packed_signature, packed = self._read_packed(now)
+        suspects = {*changed, *gone}
+        if packed is not self._packed:
+            suspects.update(name for name, _ in self._packed.items() ^ packed.items())
+        moves: Moves = {}
+        for name in suspects:
+            old = self.value(name)
+            loose = values[name] if name in values else self._loose.get(name)
+            new = (loose if name in found else None) or packed.get(name)
+            if old != new:
+                moves[name] = (old, new)
+        if note:
+            for name in (*gone, *changed):
+                self._loose.pop(name, None)
+                known.pop(name, None)
+            self._loose.update({name: value for name, value in values.items() if value})
+            for name in changed:
+                state = found[name]
+                known[name] = None if is_racy(state, now) else signature(state)
+            self._packed_signature, self._packed = packed_signature, packed
+        return moves
+
+    def _root(self, name: str) -> str:
+        """Give the directory that a loose ref's name is relative to."""
+        return self._roots[-1] if name.startswith(_PER_TREE) else self._roots[0]
+
+    def _walk(self) -> dict[str, os.stat_result]:
+        found: dict[str, os.stat_result] = {}
+        for root in self._roots:
+            waiting = [(os.path.join(root, "refs"), "refs/")]
+            while waiting:
+                folder, prefix = waiting.pop()
+                try:
+                    entries = os.scandir(folder)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                mine = self._root(prefix) is root
+                for entry in entries:
+                    name = prefix + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, name + "/"))
+                    elif mine and not name.endswith(".lock"):
+                        try:
+                            found[name] = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:
+                            continue
+        return found
+
+    def _read_packed(self, now: int) -> tuple[Signature | None, dict[str, str]]:
+        try:
+            with open(self._packed_file, "rb") as file:
+                state = os.fstat(file.fileno())
+                if signature(state) == self._packed_signature:
+                    return self._packed_signature, self._packed
+                text = file.read().decode("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return None, self._packed if not self._packed else {}
+        lines = (line.split(" ", 1) for line in text.split("\n") if line[:1] not in ("#", "^", ""))
+        packed = {words[1]: words[0] for words in lines if len(words) == 2}
+        return (None if is_racy(state, now) else signature(state)), packed
+
+
+def _read(path: str) -> str | None:
+    """Read a loose ref; None if it is gone or empty. Nothing that is no file can make it wait."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip() or None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

@@ -1,0 +1,200 @@
+"""What it means that a ref moved while a command ran.
+
+Nobody signs a move of a ref, so a task's move looks like a person's. What can be told apart is:
+
+* what this run moved itself (the record, logs, kept attempts): by the value that it set;
+* what the runner of another batch, in another working tree, moves: it holds that batch's run lock;
+* a `git fetch`, by a person or an editor: it moves tracking refs to what others have made, and may
+  bring tags. A tracking ref that comes to where this batch or the task's own commits are is a push.
+
+The rest is named with both ids. A branch, tag or other ref that was moved or deleted is left as it
+is, what it named is kept by a ref, and the run stops: nobody but a person can say whether the task
+or another person did it. A ref that came to be harms nobody: it is named, and the run goes on. The
+refs of this batch are put back. A push to a bare URL leaves no trace in the repository.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from git_batch.core import record
+from git_batch.core.events import Authorized, StopRequested
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.model import InFlight
+from git_batch.errors import GitError, RecordError
+from git_batch.repo import attempts, batches, commits
+from git_batch.repo.journal import NAMESPACE, ref_name
+from git_batch.repo.locks import live_batches
+from git_batch.repo.reflist import Moves
+from git_batch.run.context import RunContext
+
+_WALK = 1000
+_CLOCK = 1.0
+_TRACKING = ("refs/remotes/", "refs/prefetch/", "refs/batch/remotes/")
+_GITS_OWN = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
+_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/", "refs/batch/", NAMESPACE)
+
+
+class Grade(Enum):
+    """How bad a move is."""
+
+    BESIDE = "beside"
+    TOLD = "told"
+    MADE = "made"
+    MOVED = "moved"
+    PUSHED = "pushed"
+    OURS = "ours"
+
+
+GRAVE = frozenset({Grade.MOVED, Grade.PUSHED, Grade.OURS})
+"""Moves after which nothing else is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A ref that moved, from and to which value, and what that means."""
+
+    name: str
+    old: str | None
+    new: str | None
+    grade: Grade
+
+    def __str__(self) -> str:
+        if self.grade is Grade.PUSHED:
+            return f"pushed: {self.name} is at {self.new} now, before at {self.old or 'nothing'}"
+        if self.old is None:
+            return f"{self.name} was created, at {self.new}"
+        if self.new is None:
+            return f"{self.name} was deleted, it was at {self.old}"
+        return f"{self.name} was moved from {self.old} to {self.new}"
+
+
+class RefJudge:
+    """Says what moves of refs mean; one for a run."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._c = context
+        self._record = ref_name(context.state.batch_id)
+        self._namespace = attempts.namespace(context.state.batch_id)
+        self._alive: set[BatchId] = set()
+        self._free: dict[BatchId, int] = {}
+        self._tolerated: set[str] = set()
+
+    def note(self) -> None:
+        """Note which other batches are being run."""
+        self._alive |= self._others()
+
+    def judge(self, moves: Moves, flight: InFlight) -> list[Move]:
+        """Grade the moves that this run did not make; the batch branch is not among them."""
+        c = self._c
+        own = c.refs.own
+        foreign = {
+            name: move
+            for name, move in moves.items()
+            if name != c.branch and not (name in own and own[name] == move[1])
+        }
+        if not foreign:
+            return []
+        foreign = self._without_other_batches(foreign)
+        fetched = any(name.startswith(_TRACKING) for name in foreign)
+        return [
+            Move(name, old, new, self._grade(name, old, new, flight, fetched=fetched))
+            for name, (old, new) in sorted(foreign.items())
+        ]
+
+    def _grade(
+        self, name: str, old: str | None, new: str | None, flight: InFlight, *, fetched: bool
+    ) -> Grade:
+        if name == self._record:
+            return Grade.BESIDE if self._only_beside(old, new) else Grade.OURS
+        if name.startswith(self._namespace):
+            return Grade.OURS
+        if name.startswith(_TRACKING):
+            return Grade.PUSHED if new is not None and self._is_ours(new, flight) else Grade.TOLD
+        if name.startswith(_GITS_OWN):
+            return Grade.TOLD
+        if name.startswith("refs/tags/") and old is None and fetched and new is not None:
+            return Grade.MADE if self._is_ours(new, flight) else Grade.TOLD
+        if not name.startswith(_PERSONS):
+            return self._grade_unknown(name, old, new)
+        made = old is None and not name.startswith("refs/replace/")
+        return Grade.MADE if made else Grade.MOVED
+
+    def _grade_unknown(self, name: str, old: str | None, new: str | None) -> Grade:
+        """Let tools keep what is theirs below names of their own, as long as nothing is lost."""
+        if old is None:
+            self._tolerated.add(name)
+        forward = old is not None and new is not None and self._descends(new, old)
+        return Grade.TOLD if forward or name in self._tolerated else Grade.MOVED
+
+    def _is_ours(self, value: str, flight: InFlight) -> bool:
+        """Say whether a value is a commit of this batch, or one that the task made.
+
+        What a task commits is on the branch or at HEAD afterwards, or has at least our name and a
+        time that is not before the task's. A commit that a fetch brings has none of these.
+        """
+        c = self._c
+        facts = commits.peeled(c.repo, value)
+        if facts is None:
+            return False
+        oid, by, at = facts
+        if oid == flight.parent or oid in {task.commit for task in c.state.tasks.values()}:
+            return True
+        if not self._descends(oid, flight.parent):
+            return False
+        tips = (c.refs.read(c.branch), c.refs.read("HEAD"))
+        if any(tip is not None and self._descends(tip, oid) for tip in tips):
+            return True
+        return by == c.who.committer.email and at >= flight.attempt_at.timestamp() - _CLOCK
+
+    def _descends(self, value: str, base: str) -> bool:
+        """Say whether `base` is on the first-parent line of a commit, not too far down."""
+        try:
+            oid = Oid(value)
+            for _ in range(_WALK):
+                if oid == base:
+                    return True
+                oid = commits.read(self._c.repo, oid).parents[0]
+        except (GitError, IndexError):
+            return False
+        return False
+
+    def _only_beside(self, old: str | None, tip: str | None) -> bool:
+        """Say whether only what another process may append was put on the record."""
+        c = self._c
+        ours = c.refs.own.get(self._record, old)
+        try:
+            while tip is not None and tip != ours:
+                facts = commits.read(c.repo, Oid(tip))
+                event = record.parse(facts.message).event
+                if not isinstance(event, Authorized | StopRequested) or not facts.parents:
+                    return False
+                tip = facts.parents[0]
+        except (GitError, RecordError):
+            return False
+        return tip is not None
+
+    def _without_other_batches(self, moves: Moves) -> Moves:
+        self.note()
+        theirs: list[str] = []
+        for batch in self._alive:
+            theirs += [f"{NAMESPACE}{batch}", attempts.namespace(batch)]
+            branch = self._branch_of(batch)
+            theirs += [f"refs/heads/{branch}"] if branch else []
+        return {
+            name: move
+            for name, move in moves.items()
+            if not any(name == ref or (ref[-1] == "/" and name.startswith(ref)) for ref in theirs)
+        }
+
+    def _branch_of(self, batch: BatchId) -> str | None:
+        tip = self._c.refs.read(f"{NAMESPACE}{batch}")
+        if tip is None:
+            return None
+        head = batches.summary(self._c.repo, batch, tip).header
+        return head.branch if head else None
+
+    def _others(self) -> set[BatchId]:
+        """Name the other batches that are being run."""
+        return live_batches(self._c.repo, self._free) - {self._c.state.batch_id}

@@ -21,7 +21,8 @@ from typing import cast
 import pygit2
 from pygit2.enums import ObjectType
 
-from git_batch.core.model import Actor, Oid
+from git_batch.core.ids import Oid
+from git_batch.core.model import Actor
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import signing
 from git_batch.repo.repository import Repository
@@ -219,3 +220,24 @@ def _in_utf8(commit: pygit2.Commit) -> bytes:
         return raw.decode(encoding).encode("utf-8")
     except (LookupError, UnicodeError):
         return raw
+
+
+def peeled(repo: Repository, value: str) -> tuple[Oid, str, int] | None:
+    """Read a commit, or the one that a tag names: its id, its committer's address, its time.
+
+    Returns:
+        None for anything that can't be read or is no commit; time in seconds since the epoch.
+    """
+    try:
+        commit = repo.objects[pygit2.Oid(hex=value)].peel(pygit2.Commit)
+        return Oid(str(commit.id)), commit.committer.email or "", commit.commit_time
+    except (KeyError, ValueError, pygit2.GitError, OSError):
+        return None
+
+
+def exists(repo: Repository, value: str) -> bool:
+    """Say whether there is an object of this id, whatever it is and whether it can be read."""
+    try:
+        return pygit2.Oid(hex=value) in repo.objects.odb
+    except ValueError:
+        return False

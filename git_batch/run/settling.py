@@ -1,9 +1,15 @@
 """From checked work to a decided commit: the person's hooks, the message, the tree.
 
 Hooks see the message without our trailers, as a person's own commit would be, and the working tree
-as the task left it. What they change, staged or not, is part of the commit: it is scanned again,
-compared with the scope again, and checked again, a bounded number of times. A hook that refuses is
-an outcome with its output; it is never bypassed.
+as the task left it, all of it staged. Each runs once, as for `git commit`; how often a hook is
+asked altogether is the number of attempts.
+
+* What pre-commit changes, staged or not, is part of the commit: it is compared with the scope
+  again and checked again. Where it left a file different in the index and in the working tree,
+  `git commit` would commit what nobody checked, so that is refused.
+* The message hooks may change the message and nothing else.
+* A hook that refuses, hangs or is refused is an outcome with its output; it is never bypassed.
+* A hook that commits or switches branches is put right like a command that does (`fence`).
 """
 
 from __future__ import annotations
@@ -12,21 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from git_batch.core import template, trailers
+from git_batch.core.attempt import Failure, Usage
+from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, Settled
-from git_batch.core.model import Failure, InFlight, Oid, Outcome, Task, Usage
+from git_batch.core.ids import Oid
+from git_batch.core.model import InFlight, Task
+from git_batch.core.standing import Outcome
+from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks
 from git_batch.repo.trees import diff, paths_of
-from git_batch.run.commands import FEEDBACK
+from git_batch.run.commands import FEEDBACK, limits
 from git_batch.run.context import RunContext
 from git_batch.run.output import excerpt
-from git_batch.run.process import How, Limits
+from git_batch.run.process import How
 from git_batch.run.scopecheck import refuse
-from git_batch.run.tasks import KEEP, TaskRunner
+from git_batch.run.tasks import KEEP, TaskRunner, UnfitError, unfit
 
-ROUNDS = 3
-"""How often pre-commit may change the tree before it counts as refusing."""
-
-_LIMITS = Limits(timeout=3600.0)
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +50,21 @@ class Settler:
         self._tasks = tasks
         self._hooks = clienthooks.find(context.repo)
 
-    @property
-    def post_commit(self) -> bool:
-        """Whether a post-commit hook is to be run."""
-        return clienthooks.POST_COMMIT in self._hooks.names
-
     def settle(self, task: Task, flight: InFlight) -> Settled | AttemptFailed:
         """Run the hooks and give the commit's tree, parent and message."""
         assert flight.tree is not None
         tree, message = flight.tree, self._message(task, flight)
         try:
-            if self._hooks.names - {clienthooks.POST_COMMIT}:
+            if clienthooks.PRE_COMMIT in self._hooks:
                 tree = self._pre_commit(task, flight, tree)
-                message = self._message_hooks(message)
+            message = self._message_hooks(task, flight, tree, message)
+            full = self._with_ours(task, message)
         except _StopError as stop:
-            log = self._tasks.keep_log(flight)
+            log = self._tasks.keep_log(flight, at_once=True)
             return AttemptFailed(
                 self._c.now(), flight.task, flight.attempt, stop.failure, None, log, Usage()
             )
         changed = diff(self._c.repo.objects, self._c.repo.tree_of(flight.parent), tree)
-        state = self._c.state
-        full = trailers.with_trailers(
-            message,
-            [
-                (trailers.BATCH_ID, state.batch_id),
-                (trailers.TASK, task.id),
-                (trailers.PLAN, state.plan_digest),
-            ],
-        )
         return Settled(
             at=self._c.now(),
             task=task.id,
@@ -81,81 +76,167 @@ class Settler:
             changed_total=len(changed),
         )
 
-    def after_commit(self) -> None:
-        """Run post-commit, once, whatever comes of it."""
-        _, said = self._run(clienthooks.POST_COMMIT)
-        if said:
-            self._c.tools.progress.note(f"post-commit hook: {said}")
+    def after_commit(self, task: Task) -> None:
+        """Run post-commit if there is one, once; that it fails changes nothing.
+
+        Raises:
+            PreconditionError: it changed files, which the next task must not be blamed for.
+        """
+        c = self._c
+        if clienthooks.POST_COMMIT not in self._hooks:
+            return
+        c.journal.publish()
+        before = c.repo.dirty()
+        failed, said = self._run(clienthooks.POST_COMMIT, task, c.repo.layout.index)
+        if failed:
+            c.tools.progress.note(f"{task.id}: the post-commit hook failed: {_last(said)}")
+        left = c.repo.dirty()
+        changed = {*left.untracked, *(e.path for e in left.tracked)}
+        changed -= {*before.untracked, *(e.path for e in before.tracked)}
+        if changed:
+            raise PreconditionError(
+                f"the post-commit hook changed {_named(sorted(changed))}",
+                "commit that elsewhere, or put it away with 'git stash -u', then: git batch resume",
+            )
 
     def _message(self, task: Task, flight: InFlight) -> bytes:
         planned = template.render_message(task, {"attempt": str(flight.attempt)}) or ""
         said = flight.message.decode("utf-8", "replace") if flight.message else ""
         return trailers.compose(task.title, said or planned)
 
-    def _pre_commit(self, task: Task, flight: InFlight, tree: Oid) -> Oid:
-        if clienthooks.PRE_COMMIT not in self._hooks.names:
-            return tree
-        for _ in range(ROUNDS):
-            refused, said = self._run(clienthooks.PRE_COMMIT)
-            if refused:
-                raise _StopError(_refused(clienthooks.PRE_COMMIT, said))
-            new = self._c.scanner.scan()
-            if new == tree:
-                return tree
-            base = self._c.repo.tree_of(flight.parent)
-            stray = refuse(task, diff(self._c.repo.objects, base, new))
-            if stray is not None:
-                raise _StopError(_by_hook(stray))
-            tree = new
-            failed = self._tasks.check_again(task, flight, tree)
-            if failed is not None:
-                raise _StopError(failed)
-        raise _StopError(
-            _refused(clienthooks.PRE_COMMIT, "it changes the files again on every run")
-        )
+    def _with_ours(self, task: Task, message: bytes) -> bytes:
+        """Append our trailers; refused if git would then not read exactly these."""
+        state = self._c.state
+        ours = [
+            (trailers.BATCH_ID, state.batch_id),
+            (trailers.TASK, task.id),
+            (trailers.PLAN, state.plan_digest),
+        ]
+        full = trailers.with_trailers(message, ours)
+        if any(hook in self._hooks for hook in clienthooks.MESSAGE):
+            parse = ["interpret-trailers", "--parse"]
+            lines = self._c.repo.git.run(parse, input=full).decode("utf-8", "replace").splitlines()
+            found = [tuple(line.split(": ", 1)) for line in lines if line.startswith("Batch-")]
+            if found != ours or trailers.ours(full) != dict(ours):
+                raise _StopError(_refused("commit-msg", "trailers after its text are not read"))
+        return full
 
-    def _message_hooks(self, message: bytes) -> bytes:
+    def _pre_commit(self, task: Task, flight: InFlight, tree: Oid) -> Oid:
+        c, hook = self._c, clienthooks.PRE_COMMIT
+        self._ask(hook, task, flight)
+        new = self._tree_after(hook, tree)
+        if new == tree:
+            return tree
+        changes = diff(c.repo.objects, tree, new)
+        whole = diff(c.repo.objects, c.repo.tree_of(flight.parent), new)
+        named = _named(paths_of(changes))
+        c.tools.progress.note(f"{task.id}: the {hook} hook changed {named}; checked again")
+        stray = unfit(c.scanner.problems) or refuse(task, whole)
+        if stray is not None:
+            raise _StopError(_by_hook(stray))
+        if not whole:
+            raise _StopError(_refused(hook, "it undid the whole change"))
+        if flight.reviewed or flight.apply_only:
+            raise _StopError(_refused(hook, f"it changed {named}, which was reviewed before"))
+        failed = self._tasks.check_again(task, flight, new)
+        if failed is not None:
+            why = f"after the {hook} hook changed {named}: {failed.reason}"
+            raise _StopError(Failure(failed.outcome, why, failed.feedback))
+        return new
+
+    def _tree_after(self, hook: str, tree: Oid) -> Oid:
+        """Read what a hook left; index and working tree must agree on what it staged."""
+        c = self._c
+        try:
+            staged = c.scanner.staged()
+        except GitError as error:
+            raise _StopError(_refused(hook, f"it left an unusable index: {error}")) from None
+        try:
+            new = self._tasks.scan()
+        except UnfitError as error:
+            raise _StopError(error.failure) from None
+        touched = set(paths_of(diff(c.repo.objects, tree, staged)))
+        torn = [p for p in paths_of(diff(c.repo.objects, staged, new)) if p in touched]
+        if torn:
+            said = f"it left {_named(torn)} different in the index and in the working tree"
+            raise _StopError(_refused(hook, said))
+        return new
+
+    def _message_hooks(self, task: Task, flight: InFlight, tree: Oid, message: bytes) -> bytes:
         """Let the hooks edit the message; forged trailers of ours are refused."""
-        path = Path(self._c.repo.layout.git_dir) / "COMMIT_EDITMSG"
         steps = [(clienthooks.PREPARE, ("message",)), (clienthooks.COMMIT_MSG, ())]
-        present = [(n, a) for n, a in steps if n in self._hooks.names]
+        present = [(name, args) for name, args in steps if name in self._hooks]
         if not present:
             return message
+        path = Path(self._c.repo.layout.git_dir) / "COMMIT_EDITMSG"
         path.write_bytes(message)
+        edited = message
         for name, args in present:
-            refused, said = self._run(name, str(path), *args)
-            if refused:
-                raise _StopError(_refused(name, said))
-        edited = self._c.repo.git.run(["stripspace"], input=path.read_bytes())
-        if not edited.strip():
-            raise _StopError(_refused("commit-msg", "it left no message"))
-        if any(key.startswith("Batch-") for key, _ in trailers.block(edited)):
-            raise _StopError(_refused("commit-msg", "it wrote a 'Batch-' trailer, which is ours"))
+            self._ask(name, task, flight, str(path), *args)
+            edited = self._edited(name, path)
+            if self._tree_after(name, tree) != tree:
+                raise _StopError(_refused(name, "it changed files; only pre-commit may do that"))
         return edited
 
-    def _run(self, name: str, *args: str) -> tuple[bool, str]:
+    def _edited(self, hook: str, path: Path) -> bytes:
+        """Read the message that a hook left, as `git commit` would clean it up."""
+        try:
+            edited = self._c.repo.git.run(["stripspace"], input=path.read_bytes())
+            text = edited.decode("utf-8")
+        except FileNotFoundError:
+            raise _StopError(_refused(hook, "it removed the message")) from None
+        except UnicodeDecodeError:
+            raise _StopError(_refused(hook, "the message it left is not UTF-8")) from None
+        if not text.strip() or "\0" in text:
+            wrong = "has a NUL in it" if text.strip() else "is empty"
+            raise _StopError(_refused(hook, f"the message it left {wrong}"))
+        if any(key.lower().startswith("batch-") for key, _ in trailers.block(edited)):
+            raise _StopError(_refused(hook, "it wrote a 'Batch-' trailer, which is ours"))
+        return edited
+
+    def _ask(self, hook: str, task: Task, flight: InFlight, *args: str) -> None:
+        """Run a hook that may refuse."""
+        failed, said = self._run(hook, task, self._c.scanner.private, *args)
+        if failed:
+            raise _StopError(_refused(hook, said))
+        moved = self._tasks.moved(flight)
+        if moved is not None:
+            raise _StopError(_by_hook(moved, hook))
+
+    def _run(self, hook: str, task: Task, index: str, *args: str) -> tuple[bool, str]:
+        """Run a hook; say whether it failed, and what it printed or how it ended."""
         c = self._c
-        env = clienthooks.environment(c.scanner.private, c.who.environment())
-        argv = self._hooks.argv(name, *args)
-        ended, piece = self._tasks.commands.execute(f"hook {name}", argv, env, _LIMITS)
-        if ended.how is How.INTERRUPTED and name != clienthooks.POST_COMMIT:
+        env = self._hooks.environment(index, c.who.environment(), c.now())
+        argv = self._hooks.argv(hook, *args)
+        ended, piece = self._tasks.commands.execute(f"hook {hook}", argv, env, limits(task))
+        if ended.how is How.INTERRUPTED and hook != clienthooks.POST_COMMIT:
             raise _StopError(Failure(Outcome.INTERRUPTED, "interrupted"))
         said = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
-        return not (ended.how is How.EXITED and ended.status == 0), said or piece.ending
+        if ended.how is How.EXITED:
+            return ended.status != 0, said or piece.ending
+        return True, f"{said}\n{piece.ending}".strip()
 
 
-def _refused(name: str, said: str) -> Failure:
-    last = said.rsplit("\n", 1)[-1][:200]
+def _refused(hook: str, said: str) -> Failure:
     return Failure(
         Outcome.HOOK_REFUSED,
-        f"the {name} hook refused the commit: {last}",
-        f"The repository's {name} hook refused the commit:\n\n{said}",
+        f"the {hook} hook refused the commit: {_last(said)}",
+        f"The repository's {hook} hook refused the commit:\n\n{said}",
     )
 
 
-def _by_hook(failure: Failure) -> Failure:
+def _last(said: str) -> str:
+    return said.rsplit("\n", 1)[-1][:200]
+
+
+def _named(paths: list[bytes]) -> str:
+    shown = ", ".join(f"'{quote(p)}'" for p in paths[:_SHOWN])
+    return shown if len(paths) <= _SHOWN else f"{shown} and {len(paths) - _SHOWN} more"
+
+
+def _by_hook(failure: Failure, hook: str = clienthooks.PRE_COMMIT) -> Failure:
     return Failure(
         failure.outcome,
-        f"the pre-commit hook {failure.reason}",
-        f"The pre-commit hook changed files that it may not.\n\n{failure.feedback}",
+        f"the {hook} hook: {failure.reason}",
+        f"The {hook} hook did what it may not.\n\n{failure.feedback}",
     )

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from git_batch.core.claims import Seen
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.git import Git, failure
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from git_batch.core import trailers
-from git_batch.core.model import BatchId, BatchStatus, Oid
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
 from git_batch.repo.git import QUARANTINE, Git
 from git_batch.repo.objects import ObjectReader, seen_of

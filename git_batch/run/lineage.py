@@ -1,31 +1,22 @@
 """Tips compared: has somebody moved the batch branch since the record's newest event?
 
-This is the O(1) check before each start; `git batch verify` walks the whole lineage.
+This is the O(1) check before each start: it compares tips and walks no further than it must. What
+kind of commit lies where it should not is for the whole walk to say (`repo.lineage`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from git_batch.core.model import BatchStatus, InFlight, Oid, Phase, StopReason
+from git_batch.core.claims import claim_of
+from git_batch.core.ids import Oid
+from git_batch.core.lineage import BRANCH_MISSING, FOREIGN, MOVED_BACK, REWRITTEN, Drift
+from git_batch.core.model import InFlight
+from git_batch.core.standing import Phase
 from git_batch.errors import GitError
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 
 MOST = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A branch that is not where the record says; `commit` is the first one to look at."""
-
-    kind: str
-    detail: str
-    commit: Oid | None
-    way_out: str
-    status: BatchStatus
-    stop: StopReason
 
 
 def drift_of(
@@ -41,31 +32,25 @@ def drift_of(
         return None
     if tip is None:
         return Drift(
-            "branch missing",
+            BRANCH_MISSING,
             f"branch '{branch}' does not exist; the record expects {head}",
             head,
             f"git branch {branch} {head}",
-            BatchStatus.FAILED,
-            StopReason.LINEAGE_BROKEN,
         )
     if _descends(repo, tip, head):
         return Drift(
-            "foreign commits",
+            FOREIGN,
             f"branch '{branch}' is at {tip}, on top of the recorded {head}",
             tip,
             "git batch bless",
-            BatchStatus.NEEDS_HUMAN,
-            StopReason.FOREIGN_COMMITS,
         )
     back = _descends(repo, head, tip)
     how = "was set back" if back else "was rewritten"
     return Drift(
-        "moved back" if back else "history rewritten",
+        MOVED_BACK if back else REWRITTEN,
         f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
         tip,
-        f"git log --oneline {head}",
-        BatchStatus.FAILED,
-        StopReason.LINEAGE_BROKEN,
+        f"git merge --ff-only {head}" if back else f"git range-diff {tip}...{head}",
     )
 
 
@@ -74,7 +59,9 @@ def _is_settled(repo: Repository, flight: InFlight | None, tip: Oid) -> bool:
     if flight is None or flight.phase is not Phase.SETTLED:
         return False
     facts = commits.read(repo, tip)
-    return facts.parents == (flight.parent,) and facts.tree == flight.tree
+    claim, _ = claim_of(facts.message)
+    named = claim is not None and claim.record == flight.settled
+    return named and facts.parents == (flight.parent,) and facts.tree == flight.tree
 
 
 def _descends(repo: Repository, tip: Oid, base: Oid) -> bool:

@@ -1,0 +1,37 @@
+"""The answer to `git batch find TASK` where one look gives it: nearly always.
+
+It imports next to nothing, so that asking a record costs less than a walk over any history would.
+Where more than one record knows the task, or none, `finding` has the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, Oid, TaskId
+from git_batch.core.standing import TaskStatus
+from git_batch.repo.lookup import noted
+from git_batch.repo.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A task's commit, and who says so."""
+
+    batch: BatchId
+    task: TaskId
+    commit: Oid
+    source: Literal["record", "trailers"]
+
+
+def at_once(text: str, start: str = ".") -> Found | None:
+    """Find the commit of a task if exactly one record here knows it; None leaves it open."""
+    batch, _, name = text.rpartition(":")
+    if not TASK_ID.match(name) or (batch and not BATCH_ID.match(batch)):
+        return None
+    answers = noted(Repository.open(start).git, TaskId(name), BatchId(batch) if batch else None)
+    if answers is None or len(answers) != 1 or answers[0].state != TaskStatus.COMMITTED:
+        return None
+    (one,) = answers
+    return None if one.commit is None else Found(one.batch, TaskId(name), one.commit, "record")

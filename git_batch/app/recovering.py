@@ -1,0 +1,190 @@
+"""`git batch recover`: bring back a record that was lost, from whatever is left of it.
+
+In this order: an event that the commits' trailers, the ref's log or a remote's copy still name, or
+one that lies in the object store without a name; the newest of those whose chain has the event
+that the branch's newest task names. Only if there is none the record is rebuilt from trailers
+(`core.rebuilding`). Nothing is overwritten: a ref that holds an older event is moved forward, a
+ref file that can't be read is put aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from git_batch.app.planning import load_plan
+from git_batch.app.session import Session, outside_of_tasks
+from git_batch.app.verifying import commit_of, tracking_copies
+from git_batch.core import canonical
+from git_batch.core.claims import Seen, claim_of
+from git_batch.core.comparison import by_trailers
+from git_batch.core.ids import BATCH_ID, BatchId, Oid
+from git_batch.core.model import Plan
+from git_batch.core.rebuilding import (
+    UNPROVEN,
+    WHY,
+    Remains,
+    is_stand_in,
+    rebuild,
+    remains,
+    stand_in,
+)
+from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
+from git_batch.repo import claimed, lostevents, trust
+from git_batch.repo.journal import Journal, read_at, ref_name
+from git_batch.repo.locks import RunLock
+from git_batch.run.context import new_runner
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A branch whose record is to be brought back."""
+
+    session: Session
+    branch: str
+    batch: BatchId
+    seen: tuple[Seen, ...]
+    base: Oid
+    at: datetime
+
+    @property
+    def name(self) -> str:
+        """The record's ref."""
+        return ref_name(self.batch)
+
+
+def recover(session: Session, named: str | None, *, plan: str | None, at: datetime) -> list[str]:
+    """Bring back the record of the batch on a branch, and say how and what is lost.
+
+    Raises:
+        PreconditionError: no commit of the branch is a batch's, or its trailers contradict
+            themselves.
+        UsageError: the plan is not the one that the commits name.
+    """
+    outside_of_tasks()
+    case = _case(session, named, at)
+    with RunLock(session.repo, case.batch, at):
+        current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
+        said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]
+        said = said if aside else []
+        best = _rebuilt(case, current) or _best(case, current)
+        if best is None or (plan is not None and _is_stand_in(session, best)):
+            return said + _rebuild(case, current, plan)
+        if best != current:
+            return said + _put_back(case, current, best)
+        return [f"the record of '{case.batch}' is here and can be read; nothing was changed"]
+
+
+def _case(session: Session, named: str | None, at: datetime) -> _Case:
+    branch = named
+    if named is None:
+        on = session.refs.symbolic()
+        if on is None:
+            raise UsageError("HEAD is detached", "name a branch: git batch recover BRANCH")
+        branch = on.removeprefix("refs/heads/")
+    assert branch is not None
+    if BATCH_ID.match(branch) and session.refs.read(f"refs/heads/{branch}") is None:
+        branch = f"batch/{branch.rpartition('-')[0]}"
+    branch = branch.removeprefix("refs/heads/")
+    tip = commit_of(session, branch)
+    batch, base, seen = claimed.batch_part(session.repo.git, tip)
+    if batch is None or not BATCH_ID.match(batch):
+        raise PreconditionError(f"no commit of '{branch}' has the trailers of a batch")
+    return _Case(session, branch, batch, tuple(seen), base, at)
+
+
+def _rebuilt(case: _Case, current: Oid | None) -> Oid | None:
+    """Take a record that was rebuilt before; it has none of the events that the commits name."""
+    if current is None:
+        return None
+    try:
+        _, _, state = read_at(case.session.repo, current)
+    except (RecordError, GitError):
+        return None
+    on_trust = any(item.reason == WHY for item in state.tasks.values())
+    return current if on_trust and state.batch_id == case.batch else None
+
+
+def _best(case: _Case, current: Oid | None) -> Oid | None:
+    """Choose the newest record that is left and that the branch's newest task speaks for."""
+    session = case.session
+    claims = [claim_of(commit.message)[0] for commit in case.seen]
+    needed = [c.record for c in claims if c is not None and c.batch == case.batch][-1]
+    if current is not None:
+        found = lostevents.newest(session.repo, case.batch, needed, [current], search=False)
+        seen = trust.load(session.repo, case.batch).step
+        if found == current and read_at(session.repo, current)[0].entry.step >= seen:
+            return current
+    named = [
+        *([current] if current else []),
+        *lostevents.logged(session.repo, case.name),
+        *tracking_copies(session, case.batch).values(),
+    ]
+    return lostevents.newest(session.repo, case.batch, needed, named, search=True)
+
+
+def _is_stand_in(session: Session, oid: Oid) -> bool:
+    return is_stand_in(read_at(session.repo, oid)[1])
+
+
+def _put_back(case: _Case, current: Oid | None, best: Oid) -> list[str]:
+    session = case.session
+    session.refs.swap(case.name, current, best, f"recover {case.batch}")
+    at, _, state = read_at(session.repo, best)
+    said = [f"the record of '{case.batch}' is back, at its event {at.entry.step} ({best})"]
+    seen = trust.load(session.repo, case.batch).step
+    if seen > at.entry.step:
+        trust.forget(session.repo, case.batch)
+        said.append(f"lost: the events {at.entry.step + 1} to {seen}")
+    return [*said, f"it is {state.status}; see: git batch status {case.batch}"]
+
+
+def _rebuild(case: _Case, current: Oid | None, plan_file: str | None) -> list[str]:
+    session = case.session
+    _, drifts, _, _ = by_trailers(case.seen)
+    if drifts:
+        raise PreconditionError(
+            f"the trailers on '{case.branch}' contradict themselves: {drifts[0].detail}",
+            f"all of it: git batch verify --trailers-only {case.branch}",
+        )
+    left = remains(case.batch, case.base, case.seen)
+    plan, digest = _plan(left, plan_file)
+    who = session.idents()
+    journal = Journal.create(
+        session.repo, session.refs, plan, who=who, runner=new_runner(), instead_of=current
+    )
+    trust.forget(session.repo, case.batch)
+    for event in rebuild(left, plan, digest, case.branch, who.author, case.at):
+        journal.append(event)
+    journal.publish()
+    return [*_told(case, left, plan), f"next: {journal.state.next_action}"]
+
+
+def _plan(left: Remains, plan_file: str | None) -> tuple[Plan, str]:
+    """Take the plan if it is the one that the commits name; a stand-in if none is given."""
+    if plan_file is None:
+        made = stand_in(left)
+        return made, canonical.digest(canonical.to_toml(made))
+    loaded = load_plan(plan_file)
+    if loaded.digest != left.plan:
+        raise UsageError(
+            f"'{plan_file}' is not the plan of '{left.batch}': its digest is {loaded.digest}, "
+            f"the commits name {left.plan}",
+            "an earlier version of the file may be: git log -p -- " + plan_file,
+        )
+    return loaded.plan, loaded.digest
+
+
+def _told(case: _Case, left: Remains, plan: Plan) -> Iterator[str]:
+    yield f"nothing of the record of '{case.batch}' is left here; it was rebuilt from trailers"
+    yield f"known: {_many(len(left.tasks), 'task')} with a commit on '{case.branch}'"
+    if left.others:
+        yield f"taken as foreign: {_many(len(left.others), 'commit')} without a task"
+    yield f"not proven: {UNPROVEN}"
+    if is_stand_in(plan):
+        yield "lost: the plan, and with it every task without a commit"
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

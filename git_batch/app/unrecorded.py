@@ -1,0 +1,49 @@
+"""A batch that is known from its commits only: its record was not fetched, or is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from git_batch.app.session import Session
+from git_batch.core.claims import claim_of
+from git_batch.core.ids import BATCH_ID, BatchId
+from git_batch.repo import claimed
+from git_batch.repo.journal import ref_name
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """What the commits of the current branch say; `way` is the command that gets the record."""
+
+    batch: BatchId
+    branch: str
+    tasks: tuple[str, ...]
+    way: str
+
+
+def unrecorded(session: Session) -> Unrecorded | None:
+    """Find the batch that the current branch is of by its trailers; None if it is of none."""
+    on = session.refs.symbolic()
+    tip = session.refs.read("HEAD")
+    if tip is None:
+        return None
+    batch, _, seen = claimed.batch_part(session.repo.git, tip)
+    if batch is None or not BATCH_ID.match(batch):
+        return None
+    claims = (claim_of(commit.message)[0] for commit in seen)
+    tasks = dict.fromkeys(c.task for c in claims if c is not None and c.batch == batch)
+    branch = on.removeprefix("refs/heads/") if on else tip
+    return Unrecorded(batch, branch, tuple(tasks), way_to_record(session, batch, branch))
+
+
+def way_to_record(session: Session, batch: BatchId, branch: str) -> str:
+    """Give the command that gets a record: from a remote if there is one, else from what is left.
+
+    The copy is never made by force, so it can't put aside what is here.
+    """
+    remotes = session.repo.git.run(["remote"]).decode("utf-8", "replace").split()
+    if not remotes:
+        return f"git batch recover {branch}"
+    remote = "origin" if "origin" in remotes else remotes[0]
+    ref = ref_name(batch)
+    return f"git fetch {remote} {ref}:{ref}"

@@ -1,0 +1,284 @@
+"""The one walk over a batch's branch, from base to tip, compared with the record.
+
+`verdict` is what `git batch verify`, the hooks and `bless` go by. It reads through git processes
+only (`objects`), so that a hook needs neither pygit2 nor click nor pydantic: give it
+`Repository.git`, or on a server a `Git` of the bare repository that keeps `git.QUARANTINE`.
+
+The order of the work: the record's header and newest event; the commits, whole; the receipts for
+them; the events that they name; what each changed, in one `git diff-tree`. A process per kind of
+question, never one per commit. Only a commit whose message is not plain is shown to git's readers
+of trailers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from threading import Thread
+
+from git_batch.core import lineage as kinds
+from git_batch.core.claims import Claim, Seen, Settled, claim_of
+from git_batch.core.comparison import Comparison
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.lineage import Drift, Ledger, Verdict, accepts
+from git_batch.core.planscopes import Bounds, Path, scopes, stray
+from git_batch.errors import BatchError, RecordError
+from git_batch.repo import ledger as ledgers
+from git_batch.repo.authority import with_signatures
+from git_batch.repo.claimed import by_claims, read_alike
+from git_batch.repo.git import Git
+from git_batch.repo.objects import EMPTY_TREE, PLAIN, AbsentError, ObjectReader, seen_of
+
+__all__ = ["AUDIT", "Drift", "Verdict", "verdict"]
+
+AUDIT = 5000
+"""Records of up to so many events are audited before each push; `verify` audits all.
+
+The audit looks for what contradicts itself *within* the record: that each commit is, byte for byte,
+what its event decided; that no event changed what it may not; what the receipts say. A branch that
+is not what its record says is told without it, since a receipt names its commit by its id.
+"""
+REBUILT = "the record was lost and rebuilt from trailers, which prove no checks and no confirmation"
+_GITLINK, _NOTHING, _COLON = b"160000", b"000000", ord(":")
+
+
+def verdict(
+    git: Git,
+    *,
+    tip: Oid,
+    batch: BatchId | None = None,
+    record_tip: Oid | None = None,
+    base: Oid | None = None,
+    live: bool = False,
+    ends: bool = True,
+    audit: int = AUDIT,
+) -> Verdict:
+    """Compare the commits from base to tip with a batch's record.
+
+    Args:
+        tip: the commit that a branch is at, or that is pushed.
+        batch: the batch that it must be; None takes whatever the record or the trailers say.
+        record_tip: the commit that the record's ref is at; None: it is not here, and only what the
+            trailers say can be looked at ("unknown" at best, "drift" if they contradict each
+            other).
+        base: None takes the record's; without a record, where the batch's commits begin.
+        live: a run may have gone on since the tip was read, so the record may be ahead of it.
+        ends: the tip is the branch's own, so it has to be where the record says.
+        audit: how many events a record may have for it to be audited as well (`AUDIT`).
+
+    Raises:
+        GitError: git failed at something that should have worked, or an object is damaged.
+    """
+    with ObjectReader(git) as reader:
+        try:
+            if record_tip is None:
+                return by_claims(git, reader, tip, base, batch)
+            walk = _Walk(git, reader, tip, record_tip, base)
+            found = walk.verdict(batch, live=live, ends=ends, audit=audit)
+            return with_signatures(git, found, record_tip, signed=walk.signed)
+        except (AbsentError, RecordError) as error:
+            return Verdict("unknown", batch=batch, reason=error.message)
+
+
+class _Walk:
+    """One comparison with a record."""
+
+    def __init__(
+        self, git: Git, reader: ObjectReader, tip: Oid, record_tip: Oid, base: Oid | None
+    ) -> None:
+        self._git, self._reader, self._tip = git, reader, tip
+        self._book = ledgers.read_book(reader, record_tip)
+        self._base = base or self._book.ledger.base
+        self._seen = reader.chain(tip, self._base)
+        self._claims = [claim_of(c.message) for c in self._seen]
+        self._ledger = self._open()
+
+    @property
+    def signed(self) -> bool:
+        """Whether the authorization in force says that it is signed."""
+        return self._ledger.signed
+
+    def _open(self) -> Ledger:
+        """Look up which of the commits the record knows, and how."""
+        ledger = ledgers.with_receipts(self._reader, self._book, [c.oid for c in self._seen])
+        pairs = zip(self._seen, self._claims, strict=True)
+        if any(
+            b"Batch-Undo" in c.message or (claim is not None and not accepts(ledger, c.oid))
+            for c, (claim, _) in pairs
+        ):
+            more = ledgers.decisions(self._reader, self._book)
+            ledger = replace(
+                ledger, undone=more.undone, replayed=more.replayed, rebuilt=more.rebuilt
+            )
+        return ledger
+
+    def verdict(self, batch: BatchId | None, *, live: bool, ends: bool, audit: int) -> Verdict:
+        """Say what came of it."""
+        ledger, seen = self._ledger, self._seen
+        known = [i for i, c in enumerate(seen) if c.oid in ledger.receipts]
+        rebuilt = [i for i, c in enumerate(seen) if c.oid in ledger.rebuilt]
+        lost = [i for i in rebuilt if (c := self._claim(i)) and c.plan != ledger.plan]
+        scoped = known if lost else sorted([*known, *rebuilt])
+        changes = _Changes(self._git, self._trees(scoped))  # git works on it beside us
+        drifts = list(
+            Comparison(
+                ledger,
+                seen,
+                self._recorded(),
+                self._events(known) if self._book.steps <= audit else None,
+                claims=[claim for claim, _ in self._claims],
+                tip=self._tip,
+                base=self._base,
+                live=live,
+                ends=ends,
+            ).drifts
+        )
+        if batch is not None and ledger.batch != batch:
+            said = f"the record is of batch '{ledger.batch}', not '{batch}'"
+            drifts.append(Drift(kinds.RECORD_DAMAGED, said, None, f"git batch log {batch}"))
+        drifts += read_alike(self._git, [seen[i] for i in known if not self._claims[i][1]])
+        drifts += self._in_scope(changes.of())
+        if self._book.steps <= audit:
+            drifts += self._audited(known)
+        places = {c.oid: i for i, c in enumerate(seen)}
+        drifts.sort(key=lambda d: places.get(d.commit, len(seen)) if d.commit else -1)
+        return Verdict(
+            "drift" if drifts else "unknown" if lost else "whole",
+            tuple(drifts),
+            ledger.batch,
+            not rebuilt,
+            ledger.status,
+            REBUILT if rebuilt else "",
+            commits=len(seen),
+            tasks=len(known) + len(rebuilt),
+        )
+
+    def _claim(self, i: int) -> Claim | None:
+        return self._claims[i][0]
+
+    def _recorded(self) -> Sequence[Seen] | None:
+        """Read the line that the record expects; None if it is not all here."""
+        ledger = self._ledger
+        if self._seen and self._seen[-1].oid == ledger.head:
+            return self._seen
+        try:
+            return self._reader.chain(ledger.head, ledger.base)
+        except AbsentError:
+            return None
+
+    def _events(self, known: Sequence[int]) -> dict[Oid, Settled | None]:
+        """Read the events that certified commits name."""
+        wanted = [claim.record for i in known if (claim := self._claim(i)) is not None]
+        found: dict[Oid, Settled | None] = {}
+        for name, answer in self._reader.many(wanted):
+            oid = Oid(name)
+            found[oid] = ledgers.read_settled(seen_of(oid, answer))
+        return found
+
+    def _in_scope(self, changes: Mapping[int, Sequence[Path]]) -> Iterator[Drift]:
+        """Compare what each task's commit changed with the plan that was in force for it."""
+        plans: dict[str, Mapping[str, Bounds] | None] = {}
+        for i, paths in changes.items():
+            commit, claim = self._seen[i], self._claim(i)
+            if claim is None:
+                continue
+            if claim.plan not in plans:
+                plans[claim.plan] = self._plan(claim)
+            bounds = (plans[claim.plan] or {}).get(claim.task)
+            if bounds is None:
+                said = f"{commit.oid} names the plan {claim.plan}, which is not the record's"
+                if plans[claim.plan] is not None:
+                    said = f"{commit.oid} is of '{claim.task}', which its plan does not have"
+                yield Drift(kinds.NOT_IN_FORCE, said, commit.oid, f"git show -s {commit.oid}")
+                continue
+            wrong = list(stray(bounds, paths))
+            if wrong:
+                yield _out_of_scope(commit, claim, wrong)
+
+    def _trees(self, known: Sequence[int]) -> dict[int, tuple[Oid, Oid]]:
+        """Name for each commit the tree before it and its own."""
+        seen, before = self._seen, EMPTY_TREE
+        if seen and seen[0].parents:
+            before = self._reader.commit(seen[0].parents[0]).tree
+        return {i: (seen[i - 1].tree if i else before, seen[i].tree) for i in known}
+
+    def _plan(self, claim: Claim) -> Mapping[str, Bounds] | None:
+        """Read the plan that a commit names; None if the record did not have it then."""
+        where = self._book.event if claim.plan == self._ledger.plan else claim.record
+        found = self._reader.find(f"{where}:plan.toml")
+        if found is None or f"sha256:{sha256(found.data).hexdigest()}" != claim.plan:
+            return None
+        return scopes(found.data)
+
+    def _audited(self, known: Sequence[int]) -> Iterator[Drift]:
+        """Look at the record itself: its chain of events, and its receipts' words."""
+        chain, drifts = ledgers.audit(self._reader, self._book)
+        yield from drifts
+        for i in known:
+            commit, claim = self._seen[i], self._claim(i)
+            if claim is not None and claim.record not in chain:
+                said = f"{commit.oid} names {claim.record}, which is no event of this record"
+                yield Drift(kinds.CONTRADICTION, said, commit.oid, f"git show {claim.record}")
+        oids = [self._seen[i].oid for i in known]
+        for oid in ledgers.false_receipts(self._reader, self._book, oids):
+            said = f"the receipt of {oid} certifies another commit"
+            yield Drift(kinds.FALSE_RECEIPT, said, oid, f"git notes --ref={self._ref} show {oid}")
+
+    @property
+    def _ref(self) -> str:
+        return f"batch/{self._ledger.batch}"
+
+
+def _out_of_scope(commit: Seen, claim: Claim, wrong: Sequence[tuple[bytes, str]]) -> Drift:
+    named = ", ".join(f"'{path.decode('utf-8', 'replace')}' ({why})" for path, why in wrong[:3])
+    more = f" and {len(wrong) - 3} more" if wrong[3:] else ""
+    return Drift(
+        kinds.OUT_OF_SCOPE,
+        f"{commit.oid} of '{claim.task}' changes {named}{more}",
+        commit.oid,
+        f"git show --stat {commit.oid}",
+    )
+
+
+class _Changes:
+    """What differs between pairs of trees; git is asked at once, and answers when it is ready."""
+
+    def __init__(self, git: Git, pairs: Mapping[int, tuple[Oid, Oid]]) -> None:
+        self._git, self._pairs = git, pairs
+        self._output: bytes | BatchError = b""
+        self._thread = Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        # Old and new names, no guess at renames, no attributes, no program of the person's.
+        args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff"]
+        lines = "".join(f"{old} {new}\n" for old, new in dict.fromkeys(self._pairs.values()))
+        try:
+            self._output = self._git.run(args, input=lines.encode(), env=PLAIN) if lines else b""
+        except BatchError as error:
+            self._output = error
+
+    def of(self) -> Mapping[int, Sequence[Path]]:
+        """Give the paths by the pairs' keys.
+
+        Raises:
+            GitError: a tree is missing, or git failed.
+        """
+        self._thread.join()
+        if isinstance(self._output, BatchError):
+            raise self._output
+        found: dict[tuple[Oid, Oid], list[Path]] = {pair: [] for pair in self._pairs.values()}
+        out, at = self._output, 0
+        here: list[Path] = []
+        while at < len(out):
+            if out[at] != _COLON:  # the line that names the two trees
+                here = found[Oid(out[at : at + 40].decode()), Oid(out[at + 41 : at + 81].decode())]
+                at += 82
+                continue
+            name = out.index(b"\0", at) + 1
+            end = out.index(b"\0", name)
+            appeared = out[at + 8 : at + 14] == _GITLINK and out[at + 1 : at + 7] == _NOTHING
+            here.append((out[name:end], appeared))
+            at = end + 1
+        return {i: found[pair] for i, pair in self._pairs.items()}

@@ -1,0 +1,157 @@
+"""`git batch recover`: from whatever is left of a record."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, task, tasks, write
+from tests.e2e.near import TASKS, by_hand, finished, near, record
+
+
+@pytest.fixture
+def top(template: Path, tmp_path: Path) -> Path:
+    return finished(template, tmp_path / "repo")
+
+
+def whole(top: Path) -> None:
+    assert near(top, "verify").out.startswith("ok: ")
+    assert json.loads(near(top, "status", "--json").out)["state"] == "completed"
+
+
+def test_a_record_that_is_here_is_left_alone(top: Path) -> None:
+    before = git(top, "rev-parse", record(top))
+    assert "nothing was changed" in near(top, "recover").out
+    assert git(top, "rev-parse", record(top)) == before
+
+
+def test_a_deleted_record_comes_back_at_its_newest_event(top: Path) -> None:
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    git(top, "update-ref", "-d", ref)
+    near(top, "verify", status=3)
+    assert tip in near(top, "recover").out
+    assert git(top, "rev-parse", ref) == tip
+    whole(top)
+
+
+@pytest.mark.parametrize("content", ["", "\0" * 41, "0123", "ref: refs/notes/batch/none\n"])
+def test_a_torn_ref_is_put_aside_and_comes_back(top: Path, content: str) -> None:
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    (top / ".git" / ref).write_text(content)
+    near(top, "recover")
+    assert git(top, "rev-parse", ref) == tip
+    whole(top)
+
+
+def test_a_ref_to_an_object_that_is_not_there_comes_back(top: Path) -> None:
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    (top / ".git" / ref).write_text("1" * 40 + "\n")
+    near(top, "recover")
+    assert git(top, "rev-parse", ref) == tip
+    whole(top)
+
+
+@pytest.mark.parametrize("back", [1, 4, 9])
+def test_a_record_that_was_set_back_is_moved_forward_again(top: Path, back: int) -> None:
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    git(top, "update-ref", ref, f"{tip}~{back}")
+    assert "git batch recover batch/demo" in near(top, "verify", "demo", status=None).out
+    near(top, "recover")
+    assert git(top, "rev-parse", ref) == tip
+    whole(top)
+
+
+def test_the_log_of_the_ref_names_the_newest_event_where_it_is_left(top: Path) -> None:
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    (top / ".git" / ref).unlink()  # as a crash may, and unlike git, which deletes the log as well
+    near(top, "recover")
+    assert git(top, "rev-parse", ref) == tip
+
+
+@pytest.fixture
+def clone(top: Path, tmp_path: Path) -> Path:
+    """Give a clone without the record and without its objects."""
+    git(tmp_path, "clone", "-q", "--no-local", str(top), "clone")
+    git(tmp_path / "clone", "switch", "-q", BRANCH)
+    return tmp_path / "clone"
+
+
+def test_a_remotes_copy_will_do(top: Path, clone: Path) -> None:
+    git(clone, "fetch", "-q", "origin", "+refs/notes/batch/*:refs/batch/remotes/origin/*")
+    near(clone, "recover")
+    assert git(clone, "rev-parse", record(clone)) == git(top, "rev-parse", record(top))
+    whole(clone)
+
+
+def test_else_it_is_rebuilt_from_trailers_and_says_what_is_not_proven(
+    top: Path, clone: Path
+) -> None:
+    said = near(clone, "recover").out
+    assert "rebuilt from trailers" in said
+    assert "not proven" in said
+    told = json.loads(near(clone, "status", "--json").out)
+    assert (told["state"], told["authorization"]) == ("needs_human", None)
+    assert "not proven" in told["reason"]
+    assert {t["id"]: t["state"] for t in told["tasks"]} == dict.fromkeys(TASKS, "committed")
+    assert near(clone, "find", "two").out == near(top, "find", "two").out
+    assert near(clone, "verify", status=3).out.startswith("can't tell")
+    said = near(clone, "resume", "--yes", status=3).err
+    assert "--plan FILE" in said
+
+
+def test_with_the_plan_it_can_go_on_once_a_person_confirms(template: Path, tmp_path: Path) -> None:
+    top, plan = tmp_path / "repo", tmp_path / "plan.toml"
+    shutil.copytree(template, top, symlinks=True)
+    write(
+        top, task("one", "echo 1 >src/one"), task("two", "exit 1"), task("three", "echo 3 >src/3")
+    )
+    (top / "batch.toml").rename(plan)
+    near(top, "start", "--yes", str(plan), status=1)
+    git(tmp_path, "clone", "-q", "--no-local", str(top), "clone")
+    clone = tmp_path / "clone"
+    git(clone, "switch", "-q", BRANCH)
+    other = tmp_path / "other.toml"
+    other.write_text(plan.read_text().replace("Do one", "Do 1"))
+    assert "digest" in near(clone, "recover", "--plan", str(other), status=2).err
+    near(clone, "recover")
+    near(clone, "recover", "--plan", str(plan))
+    assert {n: t["state"] for n, t in tasks(clone).items()} == {
+        "one": "committed", "two": "pending", "three": "committed",
+    }  # fmt: skip
+    assert "nobody confirmed" in near(clone, "resume", status=3).err
+    near(clone, "resume", "--yes", status=1)
+    assert tasks(clone)["two"]["outcome"] == "run_failed"
+    said = near(clone, "verify").out
+    assert said.startswith("ok: ")
+    assert "not proven" in said
+
+
+def test_commits_of_no_task_are_taken_as_foreign_and_undone_tasks_stay_undone(
+    top: Path, tmp_path: Path
+) -> None:
+    by_hand(top)
+    near(top, "bless")
+    (top / "batch.toml").rename(tmp_path / "plan.toml")
+    near(top, "undo", "two")
+    git(tmp_path, "clone", "-q", "--no-local", str(top), "clone")
+    clone = tmp_path / "clone"
+    git(clone, "switch", "-q", BRANCH)
+    near(clone, "recover", "--plan", str(tmp_path / "plan.toml"))
+    assert {n: t["state"] for n, t in tasks(clone).items()} == {
+        "one": "committed", "two": "dropped", "three": "committed",
+    }  # fmt: skip
+    assert near(clone, "verify").out.startswith("ok: ")
+
+
+def test_trailers_that_contradict_each_other_rebuild_nothing(clone: Path) -> None:
+    git(clone, "cherry-pick", "--keep-redundant-commits", "HEAD~1")
+    assert "contradict" in near(clone, "recover", status=3).err
+    assert record(clone) == ""
+
+
+def test_a_branch_without_trailers_has_nothing_to_recover(repo: Path) -> None:
+    assert "no commit of 'main'" in near(repo, "recover", status=3).err

@@ -11,6 +11,9 @@ from git_batch.core.codec import quote
 from git_batch.core.model import Plan, Task
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo import commits, signing
+from git_batch.repo.commits import Idents
+from git_batch.repo.durability import writable
 from git_batch.repo.repository import Dirt
 
 _LISTED = 20
@@ -20,7 +23,25 @@ def no_operation(session: Session) -> None:
     """Refuse to start in the middle of a merge, rebase and the like."""
     going_on = session.repo.operation_in_progress()
     if going_on is not None:
-        raise PreconditionError(f"a {going_on.name} is in progress", *going_on.hints)
+        article = "an" if going_on.name[0] in "aeiou" else "a"
+        raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
+
+
+def can_commit(session: Session, who: Idents, *, sign: bool = False, again: bool = False) -> None:
+    """Refuse where no commit could be made: nowhere to write it, no way to encode or sign it.
+
+    Args:
+        sign: the authorization is to be signed, if commits are or not.
+        again: it was tried already; only look.
+    """
+    commits.encoding_of(session.repo)
+    if again:
+        return
+    layout = session.repo.layout
+    shared = [os.path.join(layout.common_dir, name) for name in ("objects", "refs")]
+    writable(*shared, layout.git_dir, layout.top)
+    if sign or session.repo.signs_commits():
+        signing.probe(session.repo, who.environment())
 
 
 def clean_tree(
@@ -84,6 +105,13 @@ def still_clean(session: Session, accepted: Sequence[bytes]) -> Dirt:
     return Dirt(dirt.tracked, tuple(rest))
 
 
+def untracked_among(session: Session, files: Sequence[str]) -> tuple[bytes, ...]:
+    """Give those files that lie in the working tree and that git does not track."""
+    own = {_inside(session, f) for f in files}
+    dirt = session.repo.dirty().untracked
+    return tuple(f for entry in dirt for f in _files_below(session, entry) if f in own)
+
+
 def refuse_dirt(dirt: Dirt) -> None:
     """Refuse a working tree that is not as the branch's tip."""
     if dirt:
@@ -111,6 +139,16 @@ def _names(paths: Sequence[bytes]) -> str:
     if len(paths) > _LISTED:
         lines.append(f"\t… and {len(paths) - _LISTED} more")
     return "\n".join(lines)
+
+
+def remote_exists(session: Session, remote: str | None) -> None:
+    """Refuse a remote for claims that git does not know.
+
+    Raises:
+        UsageError: there is no such remote.
+    """
+    if remote is not None and session.repo.git.call(["remote", "get-url", remote]).status:
+        raise UsageError(f"there is no remote '{remote}'", "git remote -v lists what there is")
 
 
 def commands_exist(session: Session, plan: Plan) -> None:

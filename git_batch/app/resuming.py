@@ -1,80 +1,123 @@
-"""`git batch resume`: read the state, see that nothing else is at work, go on in the same loop."""
+"""`git batch resume`: read the state, see that nothing else is at work, go on in the same loop.
+
+A batch that somebody is running can be renewed as well: the authorization is appended beside the
+run, which takes it up before its next task.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from git_batch.app import preconditions
+from git_batch.app import preconditions, renewing
+from git_batch.app.beside import append_beside
+from git_batch.app.claiming import claim, let_go
+from git_batch.app.notifying import Bell
+from git_batch.app.planning import LoadedPlan, load_plan
+from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
-from git_batch.app.starting import Bounds, Outcome, authorize, take_branch
+from git_batch.app.starting import Bounds, Outcome, lock_names, take_branch
+from git_batch.app.undoing import roll_forward
 from git_batch.core import events as ev
-from git_batch.core.machine import needs_authorization
-from git_batch.core.model import Authorization, BatchState, BatchStatus, Plan
+from git_batch.core.ids import BatchId
+from git_batch.core.model import BatchState
+from git_batch.core.rebuilding import is_stand_in
+from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
+from git_batch.repo import batches, fingerprint, trust
+from git_batch.repo.attempts import namespace
 from git_batch.repo.commits import Idents
-from git_batch.repo.journal import Journal
-from git_batch.repo.locks import RunLock, tree_lock
+from git_batch.repo.journal import Journal, ref_name
+from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
+from git_batch.repo.stalelocks import clear_stale_locks
 from git_batch.run import descendants
-from git_batch.run.context import RunContext, Tools, new_runner
-from git_batch.run.driver import drive
+from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_of
 
+__all__ = ["Renewal", "ResumeRequest", "resume"]
+
 _ORPHAN_GRACE = 5.0
+_ROUNDS = 20
+_TRIES = 10
+"""How often what `--kill-orphans` ends may turn out to have left children."""
+
+_OVER = (BatchStatus.COMPLETED, BatchStatus.ABANDONED)
+
+Confirm = Callable[[Renewal], None]
+"""Shows a renewal to a person and returns if they agree, else raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeRequest:
-    """The options of `git batch resume`."""
+    """The options of `git batch resume`; `plan` is the file of a changed plan."""
 
     batch: str | None = None
     bounds: Bounds = Bounds()
     kill_orphans: bool = False
     renew: bool = False
+    plan: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """A further authorization to be confirmed, and why it is needed."""
-
-    state: BatchState
-    plan: Plan
-    authorization: Authorization
-    why: str
-
-
-def resume(
-    session: Session, request: ResumeRequest, confirm: Callable[[Renewal], None], tools: Tools
-) -> Outcome:
-    """Go on with a batch until it stops; one that has ended is only told again.
-
-    Args:
-        confirm: shows the renewal to a person and returns if they agree, else raises.
-    """
+def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: Tools) -> Outcome:
+    """Go on with a batch until it stops; one that has ended is only told again."""
     batch = must_choose(session, request.batch).batch_id
+    if request.renew and request.plan is None and holder(batch_lock(session.repo, batch)):
+        return _renew_live(session, batch, request, confirm, tools)
     runner = new_runner()
-    with RunLock(session.repo, batch, tools.clock()):
+    with Bell(session, tools) as bell, RunLock(session.repo, batch, tools.clock()):
         who = session.idents()
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
-        if journal.state.status in (BatchStatus.COMPLETED, BatchStatus.ABANDONED):
-            return Outcome(journal.state, journal.machine.plan)
-        _no_orphans(session, request)
-        _ready(session, journal.state)
-        _renew(session, journal, request, confirm, who, tools)
+        names = (*lock_names(journal.state.slug, journal.state.branch), namespace(batch))
+        clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
+        roll_forward(session, journal.state)
+        if journal.state.status in _OVER:
+            let_go(session, journal.state)
+            return _ended(journal, request)
+        _no_orphans(session, batch, request)
+        _refuse_stand_in(journal)
+        loaded = None
+        if request.plan is not None:
+            state, plan = journal.state, journal.machine.plan
+            loaded = renewing.changed_plan(session, state, plan, request.plan)
+        _ready(session, journal.state, loaded.files if loaded else ())
+        _renew(session, journal, request, loaded, confirm, who, tools)
         journal.take_up()
-        with RunContext(session.repo, session.refs, journal, who, runner, tools) as context:
-            return Outcome(drive(context), context.machine.plan)
+        claim(session, journal.state.slug, batch, who, tools.clock())
+        state = let_go(session, bell.drive(journal, who, runner))
+        return Outcome(state, journal.machine.plan)
 
 
-def _ready(session: Session, state: BatchState) -> None:
+def _refuse_stand_in(journal: Journal) -> None:
+    """Refuse to go on with a plan that only stands for one that was lost."""
+    if is_stand_in(journal.machine.plan):
+        state = journal.state
+        raise PreconditionError(
+            f"the record of '{state.batch_id}' was rebuilt from trailers; its plan is not known",
+            f"git batch recover {state.branch} --plan FILE",
+        )
+
+
+def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
+    state = journal.state
+    if request.plan is not None:
+        raise PreconditionError(
+            f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",
+            f"start what is new as a batch of its own: git batch start {request.plan}",
+        )
+    return Outcome(state, journal.machine.plan)
+
+
+def _ready(session: Session, state: BatchState, plan_files: Sequence[str]) -> None:
     """See that the working tree is where the batch left it, or can be put there."""
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
     untouched = state.enrolled == 0 and state.in_flight is None
     accepted = state.authorization.untracked if state.authorization else ()
     if state.in_flight is None:
-        preconditions.refuse_dirt(preconditions.still_clean(session, accepted))
+        own = preconditions.untracked_among(session, plan_files) if plan_files else ()
+        preconditions.refuse_dirt(preconditions.still_clean(session, (*accepted, *own)))
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.refs.symbolic() != name and session.refs.read(name) is not None:
@@ -88,61 +131,110 @@ def _renew(
     session: Session,
     journal: Journal,
     request: ResumeRequest,
-    confirm: Callable[[Renewal], None],
+    loaded: LoadedPlan | None,
+    confirm: Confirm,
     who: Idents,
     tools: Tools,
 ) -> None:
+    """Have a person confirm if that is needed; tell what differs if it isn't."""
     state, plan = journal.state, journal.machine.plan
-    why = _why_renew(session, state, request)
+    here = trust.load(session.repo, state.batch_id).confirmed(state.authorization)
+    asked = request.renew or loaded is not None
+    why = renewing.why(session, state, asked=asked, here=here)
+    if loaded is None:
+        edited = renewing.note_edited_plan(session, state, plan)
+        if edited is not None:
+            tools.progress.note(edited)
     if why is None:
+        _tell_changes(session, journal, tools)
         return
-    old = state.authorization
-    at = tools.clock()
-    bounds = _bounds(state, request.bounds)
-    fresh = authorize(
-        seq=old.seq + 1 if old else 1,
-        who=who,
-        at=at,
-        digest=state.plan_digest,
-        branch=state.branch,
-        base=state.base,
-        plan=replace(plan, budget=replace(old.budget) if old else plan.budget),
-        bounds=bounds,
-        untracked=old.untracked if old else (),
-    )
-    confirm(Renewal(state, plan, fresh, why))
-    journal.append(ev.Authorized(tools.clock(), fresh))
+
+    def offer() -> Renewal:
+        return renewing.renewal(
+            session,
+            state,
+            plan,
+            request.bounds,
+            why=why,
+            here=here,
+            loaded=loaded,
+            who=who,
+            at=tools.clock(),
+        )
+
+    offered = offer()
+    confirm(offered)
+    _same_as_asked(offered, offer(), loaded)
+    _ready(session, state, loaded.files if loaded else ())
+    renewing.record(session, journal, offered, loaded, tools.clock())
 
 
-def _bounds(state: BatchState, asked: Bounds) -> Bounds:
-    """Turn `+N` into a total; what is not named keeps the standing authorization's value."""
-    if asked.extra_tasks is not None:
-        return replace(asked, max_tasks=state.enrolled + asked.extra_tasks)
-    return asked
+def _same_as_asked(asked: Renewal, now: Renewal, loaded: LoadedPlan | None) -> None:
+    """Refuse what is not any more what a person agreed to."""
+    edited = loaded is not None and load_plan(loaded.path).digest != loaded.digest
+    if edited or asked.authorization.fingerprint != now.authorization.fingerprint:
+        raise PreconditionError(
+            "the plan, or what it runs, changed while you were asked", "resume again"
+        )
 
 
-def _why_renew(session: Session, state: BatchState, request: ResumeRequest) -> str | None:
-    if state.status is BatchStatus.FAILED:
-        drift = drift_of(session.repo, session.refs, state.branch, state.head, state.in_flight)
-        if drift is not None:
-            raise PreconditionError(
-                f"batch '{state.batch_id}' failed and its branch is not whole: {drift.detail}",
-                drift.way_out,
-            )
-        return "the branch is where the record says again"
-    if request.renew:
-        return "new bounds were given"
-    if needs_authorization(state) and state.in_flight is None:
-        return state.reason or "nobody has confirmed this batch"
-    return None
+def _tell_changes(session: Session, journal: Journal, tools: Tools) -> None:
+    """Note what else runs now than at the confirmation; the branch must be whole for that."""
+    state = journal.state
+    granted = state.authorization
+    drift = drift_of(session.repo, session.refs, state.branch, state.head, state.in_flight)
+    if granted is None or drift is not None:
+        return
+    now = fingerprint.take(session.repo, journal.machine.plan, state.head)
+    for name in fingerprint.differing(granted.fingerprint, now):
+        tools.progress.note(f"not as it was at the last confirmation: {name}")
 
 
-def _no_orphans(session: Session, request: ResumeRequest) -> None:
-    """Refuse while a process of an earlier run lives, or end it if that was asked for."""
-    path = Path(tree_lock(session.repo))
-    alive = descendants.living(path, "")
-    if alive and request.kill_orphans:
-        alive = descendants.end(alive, _ORPHAN_GRACE)
+def _renew_live(
+    session: Session, batch: BatchId, request: ResumeRequest, confirm: Confirm, tools: Tools
+) -> Outcome:
+    """Renew a batch while somebody runs it."""
+    who = session.idents()
+    seen: list[Renewal] = []
+
+    def authorized(journal: Journal, at: datetime) -> ev.Authorized:
+        state = journal.state
+        here = trust.load(session.repo, batch).confirmed(state.authorization)
+        offered = renewing.renewal(
+            session,
+            state,
+            journal.machine.plan,
+            request.bounds,
+            why="new bounds were given, for the run that goes on",
+            here=here,
+            loaded=None,
+            who=who,
+            at=at,
+        )
+        if not seen:
+            confirm(offered)
+            seen.append(offered)
+        fresh = offered.authorization
+        trust.confirm(session.repo, batch, fresh, {})
+        return ev.Authorized(fresh.confirmed_at, fresh)
+
+    journal = append_beside(session, batch, who, authorized, tools.clock)
+    return Outcome(journal.state, journal.machine.plan, live=True)
+
+
+def _no_orphans(session: Session, batch: BatchId, request: ResumeRequest) -> None:
+    """Refuse while a process of an earlier run lives, or end it if that was asked for.
+
+    A process that closed the lock it inherited is still found by the mark of the run it is of.
+    """
+    path, tip = Path(tree_lock(session.repo)), session.refs.read(ref_name(batch))
+    mark = batches.last_runner(session.repo, tip) if tip else ""
+    alive = descendants.living(path, mark)
+    for _ in range(_ROUNDS if request.kill_orphans else 0):
+        # Who dies may leave children that nobody could tell were of this run before.
+        if not alive or descendants.end(alive, _ORPHAN_GRACE):
+            break
+        alive = descendants.living(path, mark)
     if alive:
         named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:20])
         raise PreconditionError(

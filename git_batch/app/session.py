@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from git_batch.core.model import BATCH_ID, BatchId
+from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import batches
+from git_batch.repo import batches, commits
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import ref_name
+from git_batch.repo.locks import LOCK_NAME
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository, discover
 
@@ -24,7 +25,7 @@ class Session:
 
     def idents(self) -> Idents:
         """Say who works here, as git finds it; refused if git does not know."""
-        return Idents(self.repo.identity("author"), self.repo.identity("committer"))
+        return commits.idents(self.repo)
 
 
 def open_session(start: str = ".") -> Session:
@@ -87,13 +88,24 @@ def must_choose(session: Session, named: str | None) -> batches.Summary:
 def outside_of_tasks() -> None:
     """Refuse to start, renew, decide or force anything from inside a task.
 
+    A task that clears its environment is still a child of the run; where the kernel tells whose
+    child we are, that is looked at as well.
+
     Raises:
-        PreconditionError: the environment says that a task's command runs us.
+        PreconditionError: a task's command runs us.
     """
+    # Imported late: `status` comes by here and must start fast.
+    from git_batch.run.descendants import MARKER
+    from git_batch.run.procfs import ancestor_holding
+
     task = os.environ.get("BATCH_TASK")
-    if task:
+    inside = f"task '{task}'" if task else "a run" if os.environ.get(MARKER) else None
+    if inside is None:
+        runner = ancestor_holding(LOCK_NAME)
+        inside = f"the run of process {runner}" if runner is not None else None
+    if inside is not None:
         raise PreconditionError(
-            f"this runs inside task '{task}'; a task can't start, renew or decide anything",
+            f"this runs inside {inside}; a task can't start, renew or decide anything",
             "a person does that, in a shell of their own",
         )
 

@@ -6,31 +6,29 @@ each by compare-and-swap, so that a crash in between leaves something that `resu
 
 from __future__ import annotations
 
+import os
 import secrets
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from git_batch.app import preconditions
+from git_batch.app.claiming import claim, let_go
+from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.model import (
-    Authorization,
-    BatchId,
-    BatchState,
-    Budget,
-    Oid,
-    Plan,
-)
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.model import Authorization, BatchState, Budget, Plan
 from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import batches
+from git_batch.repo import batches, fingerprint, trust
+from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
-from git_batch.repo.journal import Journal
-from git_batch.repo.locks import RunLock
-from git_batch.run.context import RunContext, Tools, new_runner
-from git_batch.run.driver import drive
+from git_batch.repo.journal import NAMESPACE, Journal
+from git_batch.repo.locks import RunLock, batch_lock, busy, holder, refuse_live
+from git_batch.repo.stalelocks import clear_stale_locks, wait_for
+from git_batch.run.context import Tools, new_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,8 @@ class Bounds:
     expires: float | datetime | None = None
     qa_failures: int | None = None
     fail_fast: bool = False
+    claim: str | None = None
+    sign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,13 @@ class Proposal:
         return self.loaded.plan
 
 
-def propose(session: Session, request: StartRequest, at: datetime) -> Proposal:
+def propose(
+    session: Session, request: StartRequest, at: datetime, *, again: bool = False
+) -> Proposal:
     """Check everything that can be checked before a person is asked; writes nothing.
+
+    Args:
+        again: leave out what a person's answer can't have changed and may ask them something.
 
     Raises:
         BatchError: what is in the way, and what to do about it.
@@ -82,11 +87,13 @@ def propose(session: Session, request: StartRequest, at: datetime) -> Proposal:
     head_ref, head = session.repo.head()
     preconditions.no_operation(session)
     who = session.idents()
+    preconditions.can_commit(session, who, sign=request.bounds.sign, again=again)
     branch = request.branch or f"batch/{plan.slug}"
     base = _resolve(session, request.base) if request.base else head
-    _branch_free(session, branch, base)
     _slug_free(session, plan.slug)
+    _branch_free(session, branch, base)
     preconditions.commands_exist(session, plan)
+    preconditions.remote_exists(session, request.bounds.claim)
     untracked = preconditions.clean_tree(
         session, plan, loaded.files, allow_untracked=request.allow_untracked
     )
@@ -100,6 +107,7 @@ def propose(session: Session, request: StartRequest, at: datetime) -> Proposal:
         plan=plan,
         bounds=request.bounds,
         untracked=untracked,
+        fingerprint=fingerprint.take(session.repo, plan, base),
     )
     return Proposal(loaded, authorization, head_ref, who)
 
@@ -112,44 +120,60 @@ def start(
     Args:
         confirm: shows the proposal to a person and returns if they agree, else raises.
     """
-    proposal = propose(session, request, tools.clock())
-    confirm(proposal)
-    at = tools.clock()
-    if _essence(propose(session, request, at)) != _essence(proposal):
-        raise PreconditionError(
-            "the plan, the branch or HEAD changed while you were asked", "start again"
-        )
+    refuse_live(session.repo)
+    try:
+        proposal = propose(session, request, tools.clock())
+        confirm(proposal)
+        at = tools.clock()
+        if _essence(propose(session, request, at, again=True)) != _essence(proposal):
+            raise PreconditionError(
+                "the plan, what it runs, the branch or HEAD changed while you were asked",
+                "start again",
+            )
+    except PreconditionError:
+        refuse_live(session.repo)  # somebody who began meanwhile is the better reason
+        raise
     runner = new_runner()
     batch = new_batch_id(proposal.plan.slug)
-    with RunLock(session.repo, batch, at):
+    with Bell(session, tools) as bell, RunLock(session.repo, batch, at):
+        names = lock_names(proposal.plan.slug, proposal.authorization.branch)
+        clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
+        claim(session, proposal.plan.slug, batch, proposal.who, at)
         journal = Journal.create(
             session.repo, session.refs, proposal.plan, who=proposal.who, runner=runner
         )
-        _record(journal, batch, proposal, at)
+        _record(session, journal, batch, proposal, at)
         take_branch(session, journal.state)
-        with RunContext(
-            session.repo, session.refs, journal, proposal.who, runner, tools
-        ) as context:
-            return Outcome(drive(context), proposal.plan)
+        state = let_go(session, bell.drive(journal, proposal.who, runner))
+        return Outcome(state, proposal.plan)
+
+
+def lock_names(slug: str, branch: str) -> tuple[str, ...]:
+    """Name the refs on which a crash, perhaps of a start, may have left a lock."""
+    return NAMESPACE, claim_ref(slug), f"refs/heads/{branch}"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A batch after a run, and its plan."""
+    """A batch after a run, and its plan; `live` if a run that goes on was renewed instead."""
 
     state: BatchState
     plan: Plan
+    live: bool = False
 
 
 def _essence(p: Proposal) -> tuple[object, ...]:
     """Give what a person agreed to, apart from the time of asking."""
     a = p.authorization
-    return (p.loaded.digest, p.head, p.who, a.branch, a.base, a.untracked, a.budget)
+    return (p.loaded.digest, p.head, p.who, a.branch, a.base, a.untracked, a.budget, a.fingerprint)
 
 
-def _record(journal: Journal, batch: BatchId, proposal: Proposal, at: datetime) -> None:
+def _record(
+    session: Session, journal: Journal, batch: BatchId, proposal: Proposal, at: datetime
+) -> None:
     """Write the record's first two events; what was shown is what is granted."""
     plan, granted = proposal.plan, replace(proposal.authorization, confirmed_at=at)
+    trust.confirm(session.repo, batch, granted, trust.digests(proposal.loaded.files))
     journal.append(
         ev.Created(
             at, batch, plan.slug, plan.title, granted.branch, granted.base, granted.plan_digest
@@ -169,6 +193,7 @@ def authorize(
     plan: Plan,
     bounds: Bounds,
     untracked: tuple[bytes, ...],
+    fingerprint: fingerprint.Fingerprint,
 ) -> Authorization:
     """Make what a person's confirmation grants."""
     budget = budget_of(plan.budget, bounds)
@@ -185,6 +210,9 @@ def authorize(
         deadline_at=moment(budget.deadline, at),
         fail_fast=plan.fail_fast or bounds.fail_fast,
         untracked=untracked,
+        fingerprint=fingerprint,
+        claim=bounds.claim,
+        signed=bounds.sign,
     )
 
 
@@ -220,6 +248,8 @@ def take_branch(session: Session, state: BatchState) -> None:
     if session.refs.read(name) is None and state.enrolled == 0:
         session.refs.swap(name, None, state.base, f"start {state.batch_id}")
     if session.refs.symbolic() != name:
+        git_dir = session.repo.layout.git_dir
+        wait_for(f"{git_dir}/HEAD", f"{git_dir}/index")
         session.repo.git.run(["switch", "--quiet", "--no-guess", state.branch], fsmonitor=True)
 
 
@@ -242,14 +272,23 @@ def _branch_free(session: Session, branch: str, base: Oid) -> None:
             "give the batch another branch with '--branch NAME'",
             "or go on with its batch: git batch status, git batch resume",
         )
+    for other in _in_the_way(session, branch):
+        raise PreconditionError(
+            f"branch '{other}' is in the way of '{branch}'",
+            f"rename it (git branch -m {other} NEW-NAME), or use '--branch NAME'",
+        )
+
+
+def _in_the_way(session: Session, branch: str) -> Iterator[str]:
+    """Name branches that git can't have beside one: `a` and `a/b` are a file and a folder."""
     parts = branch.split("/")
     for i in range(1, len(parts)):
         above = "/".join(parts[:i])
         if session.refs.read(f"refs/heads/{above}") is not None:
-            raise PreconditionError(
-                f"branch '{above}' is in the way of '{branch}'",
-                f"rename it (git branch -m {above} NEW-NAME), or use '--branch NAME'",
-            )
+            yield above
+    listed = ["for-each-ref", "--count=1", "--format=%(refname)", f"refs/heads/{branch}/"]
+    below = os.fsdecode(session.repo.git.run(listed)).splitlines()
+    yield from (name.removeprefix("refs/heads/") for name in below)
 
 
 def _used(session: Session, branch: str) -> bool:
@@ -265,6 +304,9 @@ def _used(session: Session, branch: str) -> bool:
 def _slug_free(session: Session, slug: str) -> None:
     for item in batches.listed(session.repo, session.refs):
         if item.header is not None and item.header.slug == slug and item.unfinished:
+            live = holder(batch_lock(session.repo, item.batch_id))
+            if live is not None:
+                raise busy(live)
             raise PreconditionError(
                 f"batch '{item.batch_id}' has the slug '{slug}' and isn't finished",
                 f"go on with it: git batch resume {item.batch_id}",

@@ -12,14 +12,12 @@ from git_batch.app.session import now, open_session, outside_of_tasks
 from git_batch.app.starting import Bounds, Outcome, Proposal, StartRequest, propose, start
 from git_batch.cli.output import Printer, out
 from git_batch.core.duration import parse_duration, parse_time
-from git_batch.core.model import BatchStatus, TaskStatus
+from git_batch.core.standing import BatchStatus
 from git_batch.errors import ExitCode, PreconditionError
 from git_batch.run.context import Tools
-from git_batch.run.interrupt import Interrupt
+from git_batch.run.interrupt import Interrupt, asking
 from git_batch.views.ending import ending_text
 from git_batch.views.plan import confirmation_text
-
-_OVER = (TaskStatus.COMMITTED, TaskStatus.UNCHANGED, TaskStatus.DROPPED)
 
 
 class Moment(click.ParamType[float | datetime]):
@@ -67,6 +65,8 @@ def _bounds(
     expires: float | datetime | None,
     qa_failures: int | None,
     fail_fast: bool,
+    claim: str | None,
+    sign: bool,
 ) -> Bounds:
     relative, number = max_tasks or (False, None)
     return Bounds(
@@ -76,6 +76,8 @@ def _bounds(
         expires=expires,
         qa_failures=qa_failures,
         fail_fast=fail_fast,
+        claim=claim,
+        sign=sign,
     )
 
 
@@ -87,6 +89,12 @@ def _bound_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--deadline", type=Moment(), help="Start no task after this."),
         click.option("--max-tasks", type=Tasks(), metavar="N",
                      help="Start at most N tasks in all; with resume also +N, that many more."),
+        click.option("--sign", is_flag=True,
+                     help="Sign the authorization with your git signing key."),
+        click.option("--claim", metavar="REMOTE",
+                     help="Claim each task on a remote, so that no other machine runs it."),
+        click.option("--recheck", is_flag=True,
+                     help="Run checks also where they have passed on the same tree."),
         click.option("-x", "--fail-fast", is_flag=True, help="End the run at the first park."),
         click.option("-y", "--yes", is_flag=True, help="Confirm without being asked."),
     ):  # fmt: skip
@@ -114,6 +122,9 @@ def start_command(
     branch: str | None,
     base: str | None,
     allow_untracked: bool,
+    claim: str | None,
+    sign: bool,
+    recheck: bool,
 ) -> int:
     """Confirm a plan, make its branch, and run it to its end.
 
@@ -123,7 +134,7 @@ def start_command(
     outside_of_tasks()
     if max_tasks is not None and max_tasks[0]:
         raise click.UsageError("'--max-tasks +N' goes with 'git batch resume'")
-    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast)
+    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
     request = StartRequest(plan, bounds, branch, base, allow_untracked)
     session = open_session()
     before = session.refs.symbolic()
@@ -137,7 +148,7 @@ def start_command(
         ask("Run this?", yes=yes)
 
     with Interrupt().install() as interrupt:
-        outcome = start(session, request, confirm, Tools(interrupt, Printer(), now))
+        outcome = start(session, request, confirm, Tools(interrupt, Printer(), now, recheck))
     return ended(outcome, interrupt, before)
 
 
@@ -150,6 +161,8 @@ def _shown(proposal: Proposal) -> str:
 @_bound_options
 @click.option("--kill-orphans", is_flag=True,
               help="End processes that an earlier run left alive.")  # fmt: skip
+@click.option("--plan", metavar="FILE", type=click.Path(),
+              help="Go on with a changed plan: what differs is shown and confirmed.")  # fmt: skip
 def resume_command(
     batch: str | None,
     yes: bool,
@@ -159,27 +172,40 @@ def resume_command(
     expires: float | datetime | None,
     qa_failures: int | None,
     kill_orphans: bool,
+    plan: str | None,
+    claim: str | None,
+    sign: bool,
+    recheck: bool,
 ) -> int:
     """Go on with a batch after a crash, an interruption, a decision or a stop.
 
     While the authorization holds nothing is asked. After a budget, deadline, expiry or failure
-    limit, or with new bounds, a person confirms again.
+    limit, with new bounds or a changed plan, and where nobody has confirmed the batch in this
+    repository, a person confirms again. A batch that is being run can be given new bounds, too.
     """
     from git_batch.app.resuming import Renewal, ResumeRequest, resume
+    from git_batch.views.plandiff import plandiff_text
 
     outside_of_tasks()
-    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast)
-    request = ResumeRequest(batch, bounds, kill_orphans, renew=bounds != Bounds())
+    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
+    request = ResumeRequest(batch, bounds, kill_orphans, bounds != Bounds(), plan)
     session = open_session()
 
     def confirm(renewal: Renewal) -> None:
-        done = [t for t, r in renewal.state.tasks.items() if r.status in _OVER]
-        notes = [f"a person has to confirm again: {renewal.why}"]
-        out(confirmation_text(renewal.plan, renewal.authorization, left_out=done, notes=notes))
+        granted = renewal.authorization
+        done, notes = renewal.left_out, renewal.notes
+        out(confirmation_text(renewal.plan, granted, left_out=done, notes=notes))
+        if renewal.diff is not None:
+            old, new = renewal.state.plan_digest, granted.plan_digest
+            before, after = (old, renewal.old), (new, granted.budget)
+            out(plandiff_text(renewal.diff, before, after, renewal.state))
         ask("Go on with this?", yes=yes)
 
     with Interrupt().install() as interrupt:
-        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now))
+        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, recheck))
+    if outcome.live:
+        out("renewed: the run that goes on takes it up before its next task")
+        return ExitCode.OK
     return ended(outcome, interrupt, None)
 
 
@@ -195,8 +221,25 @@ def ask(question: str, *, yes: bool) -> None:
         raise PreconditionError(
             "nobody confirmed: there is no terminal to ask on", "confirm beforehand with '--yes'"
         )
-    if not click.confirm(question, default=False):
+    with asking():
+        agreed = _agreed(question)
+    if not agreed:
         raise PreconditionError("not confirmed, so nothing was written")
+
+
+def _agreed(question: str) -> bool:
+    """Ask until the answer is a yes or a no; the end of the input is a no."""
+    while True:
+        try:
+            answer = input(f"{question} [y/N]: ").strip().casefold()
+        except EOFError:
+            out("")
+            return False
+        except UnicodeDecodeError:
+            answer = "?"
+        if answer in ("", "n", "no", "y", "yes"):
+            return answer.startswith("y")
+        out("please answer with y or n")
 
 
 def ended(outcome: Outcome, interrupt: Interrupt, before: str | None) -> int:

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from git_batch.core import canonical, record
+from git_batch.core import canonical, entries, record
 from git_batch.core import events as ev
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, found, reopen
-from git_batch.core.model import BatchId, BatchState, InFlight, Oid, Plan, TaskId, TaskRecord
+from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, trust
 from git_batch.repo.notestree import NotesTree
@@ -43,7 +44,7 @@ class Newest:
     ref_tip: Oid
     oid: Oid
     tree: Oid
-    entry: record.Entry
+    entry: entries.Entry
     foreign: int
 
 
@@ -64,26 +65,7 @@ def newest(repo: Repository, tip: Oid) -> Newest:
     raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")
 
 
-_BY_PERSONS = (ev.Decided, ev.Authorized, ev.StopRequested, ev.Reviewed)
-
-
-def last_runner(repo: Repository, tip: Oid) -> str:
-    """Name the run that last drove a batch; empty if none did.
-
-    What persons decided since is passed over: that was recorded by runs of its own.
-    """
-    at = newest(repo, tip)
-    for _ in range(_FOREIGN_MOST):
-        if not isinstance(at.entry.event, _BY_PERSONS):
-            return at.entry.runner
-        parents = commits.read(repo, at.oid).parents
-        if not parents:
-            break
-        at = newest(repo, parents[0])
-    return ""
-
-
-def _own(entry: record.Entry, oid: Oid) -> record.Entry:
+def _own(entry: entries.Entry, oid: Oid) -> entries.Entry:
     """Fill in the event's own id, which its own text can't hold."""
     flight = entry.in_flight
     if flight is None:
@@ -131,8 +113,8 @@ class Journal:
 
     @property
     def step(self) -> int:
-        """Number of the newest event, published or not."""
-        return self._step
+        """The number of the newest event that is published: a crash can't take it back."""
+        return self._base_step
 
     @property
     def tip(self) -> Oid | None:
@@ -141,12 +123,24 @@ class Journal:
 
     @classmethod
     def create(
-        cls, repo: Repository, refs: Refs, plan: Plan, *, who: commits.Idents, runner: str
+        cls,
+        repo: Repository,
+        refs: Refs,
+        plan: Plan,
+        *,
+        who: commits.Idents,
+        runner: str,
+        instead_of: Oid | None = None,
     ) -> Journal:
-        """Prepare a record; nothing is written before its first event."""
+        """Prepare a record, perhaps in place of the unusable one at `instead_of`.
+
+        Nothing is written before its first event.
+        """
         tree = NotesTree(repo, None)
         tree.write_plan(plan)
-        return cls(repo, refs, Machine(plan), None, who=who, runner=runner, tree=tree)
+        made = cls(repo, refs, Machine(plan), None, who=who, runner=runner, tree=tree)
+        made._published = instead_of
+        return made
 
     @classmethod
     def load(
@@ -233,7 +227,13 @@ class Journal:
         if isinstance(event, ev.Authorized) and event.authorization.seq == 1:
             parents.append(event.authorization.base)
         oid = commits.make(
-            self._repo, tree=tree, parents=parents, message=text, who=self._who, at=event.at
+            self._repo,
+            tree=tree,
+            parents=parents,
+            message=text,
+            who=self._who,
+            at=event.at,
+            sign=isinstance(event, ev.Authorized) and event.authorization.signed,
         )
         self._state = _named(unknown, oid)
         self._step += 1
@@ -245,7 +245,7 @@ class Journal:
         tip = self._refs.read(name)
         if tip is None or self._base_state is None:
             raise StaleError(f"the record '{name}' was removed or made by another run")
-        chain: list[tuple[Oid, record.Entry]] = []
+        chain: list[tuple[Oid, entries.Entry]] = []
         oid = tip
         while oid not in (self._published, self._tip):
             facts = commits.read(self._repo, oid)
@@ -299,12 +299,21 @@ def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, Ba
     tip = refs.read(ref_name(batch))
     if tip is None:
         raise RecordError(f"there is no record of batch '{batch}' here")
+    return read_at(repo, tip)
+
+
+def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:
+    """Read a record that no ref may name, as `read` does.
+
+    Raises:
+        RecordError: it is unreadable, or contradicts itself.
+    """
     at = newest(repo, tip)
     tree = NotesTree(repo, at.tree)
     head = record.parse_header(tree.blob("batch.toml"))
     toml, intents = tree.plan()
     if canonical.digest(toml) != head.plan_digest:
-        raise RecordError(f"the plan in the record of '{batch}' is not the one it names")
+        raise RecordError(f"the plan in the record of '{head.batch_id}' is not the one it names")
     plan = canonical.from_toml(toml, intents)
     tasks = _tasks(tree, plan)
     return at, plan, record.restore(at.entry, head, tasks, Machine(plan).graph)
@@ -331,11 +340,11 @@ def event_oids(repo: Repository, tip: Oid) -> list[Oid]:
     return chain[::-1]
 
 
-def history(repo: Repository, tip: Oid) -> list[tuple[Oid, record.Entry]]:
+def history(repo: Repository, tip: Oid) -> list[tuple[Oid, entries.Entry]]:
     """Read every event, oldest first; commits of others are left out."""
-    entries = []
+    found = []
     for oid in event_oids(repo, tip):
         message = commits.read(repo, oid).message
         if record.is_event(message):
-            entries.append((oid, _own(record.parse(message), oid)))
-    return entries
+            found.append((oid, _own(record.parse(message), oid)))
+    return found

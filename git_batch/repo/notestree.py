@@ -16,7 +16,8 @@ from pygit2.enums import FileMode
 
 from git_batch.core import canonical, record
 from git_batch.core import events as ev
-from git_batch.core.model import BatchState, Oid, Plan, TaskId
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, Plan
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import Changes, write_blob, write_paths
@@ -119,6 +120,15 @@ class NotesTree:
             found = self._objects[oid]
             assert isinstance(found, pygit2.Blob)
             yield task, found.data
+
+    def task_note(self, task: TaskId) -> bytes | None:
+        """Read one task's note; None if it has none. Costs a look into each folder of `plan`."""
+        shards = self._find("plan")
+        for shard in shards if isinstance(shards, pygit2.Tree) else ():
+            name = f"{task}.toml"
+            if isinstance(shard, pygit2.Tree) and name in shard:
+                return self.note_on(Oid(str(shard[name].id)))
+        return None
 
     def note_on(self, oid: Oid) -> bytes | None:
         """Read the note of any object, whatever the fan-out."""

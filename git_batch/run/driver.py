@@ -2,16 +2,22 @@
 
 It ends when there is nothing to do, or when a signal asked for it; then only what begins something
 new is left undone. What was deferred is published in any case.
+
+This is also the boundary at which what fails *us* (a full disk, git, an unreadable scratch file)
+becomes one kind of error: nothing was told that is not recorded, and resume goes on from there.
 """
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 from git_batch.core import effects as fx
-from git_batch.core.events import Event
+from git_batch.core.events import Closed, Event
 from git_batch.core.model import BatchState
+from git_batch.errors import GitError, MachineError
 from git_batch.run.context import RunContext
+from git_batch.run.pausing import CutShort
 from git_batch.run.performer import Performer
 
 _BEGINNINGS = (fx.Enroll, fx.StartAttempt)
@@ -21,8 +27,21 @@ def drive(context: RunContext) -> BatchState:
     """Drive a batch until it stops, and give the state in which it did.
 
     Raises:
-        BatchError: the repository is not in a state to go on. What is recorded stays valid.
+        PreconditionError: the repository is not in a state to go on.
+        MachineError: something failed that is no task's fault. What is recorded stays valid.
     """
+    # What is here by now stays: the collector need not look at it again and again.
+    gc.freeze()
+    gc.enable()
+    try:
+        return _loop(context)
+    except GitError as error:
+        raise MachineError(error.message, *error.hints) from error
+    except OSError as error:
+        raise MachineError.of(error) from error
+
+
+def _loop(context: RunContext) -> BatchState:
     performer = Performer(context)
     journal, interrupt = context.journal, context.tools.interrupt
     try:
@@ -34,7 +53,12 @@ def drive(context: RunContext) -> BatchState:
                 return replace(journal.state, status=effect.status)
             if interrupt.count and isinstance(effect, _BEGINNINGS):
                 return journal.state
-            event = performer.perform(effect)
+            try:
+                event = performer.perform(effect)
+            except CutShort:
+                continue
+            if isinstance(event, Closed) and _recorded(event, journal.state):
+                return replace(journal.state, status=event.status)
             _record(context, performer, event)
     finally:
         journal.publish()
@@ -46,6 +70,6 @@ def _record(context: RunContext, performer: Performer, event: Event) -> None:
     context.tools.progress.event(event, state)
 
 
-def _recorded(effect: fx.Close, state: BatchState) -> bool:
+def _recorded(end: fx.Close | Closed, state: BatchState) -> bool:
     """Tell whether the record's newest event is this very end already: nothing is to be said."""
-    return (effect.stop, effect.reason) == (state.stop, state.reason)
+    return (end.stop, end.reason) == (state.stop, state.reason)

@@ -9,7 +9,8 @@ import pygit2
 
 from git_batch.core import canonical
 from git_batch.core import events as ev
-from git_batch.core.model import Actor, BatchId, BatchState, Budget, InFlight, Oid, Plan, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.model import Actor, BatchState, Budget, InFlight, Plan
 from git_batch.repo import commits, journal
 from git_batch.repo.journal import Journal
 from git_batch.repo.refs import Refs

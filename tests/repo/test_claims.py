@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.core.model import Actor, BatchId, TaskId
+from git_batch.core.ids import BatchId, TaskId
+from git_batch.core.model import Actor
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import claims
 from git_batch.repo.commits import Idents

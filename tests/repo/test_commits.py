@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.core.model import Actor, Oid
+from git_batch.core.ids import Oid
+from git_batch.core.model import Actor
 from git_batch.errors import GitError
 from git_batch.repo import commits
 from git_batch.repo.commits import Idents

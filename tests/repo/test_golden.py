@@ -12,8 +12,10 @@ from fixtures.journals.make_golden import FOLDER, holds, tell
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core import record
+from git_batch.core.ids import Oid
 from git_batch.core.machine import Machine, found, reopen
-from git_batch.core.model import BatchState, Oid, TaskStatus
+from git_batch.core.model import BatchState
+from git_batch.core.standing import TaskStatus
 from git_batch.repo import journal
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs

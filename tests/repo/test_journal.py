@@ -11,9 +11,12 @@ import pygit2
 import pytest
 
 from git_batch.core import effects as fx
+from git_batch.core import entries, record
 from git_batch.core import events as ev
-from git_batch.core import record
-from git_batch.core.model import BatchStatus, Budget, Oid, Outcome, Phase, TaskId
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.kinds import TREE_CHANGING
+from git_batch.core.model import Budget
+from git_batch.core.standing import BatchStatus, Outcome, Phase
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, journal
 from tests.chance import random_budget, random_decision, random_plan, random_script
@@ -36,7 +39,7 @@ def drive_to(world: RecordedWorld, kind: type, nth: int = 1) -> fx.Effect:
         world.append(world.perform(effect))
 
 
-def history(world: RecordedWorld) -> list[tuple[Oid, record.Entry]]:
+def history(world: RecordedWorld) -> list[tuple[Oid, entries.Entry]]:
     return journal.history(world.repo, world.tip_of_record)
 
 
@@ -161,7 +164,7 @@ def test_only_events_that_may_change_the_tree_change_it(repo: Path) -> None:
         if before is not None and world.tree_at(oid).id != before:
             changed.add(kind)
         before = world.tree_at(oid).id
-    assert changed <= ev.TREE_CHANGING
+    assert changed <= TREE_CHANGING
     assert {"ran", "checked", "rework", "enrolled", "attempt_started"} <= seen - changed
 
 

@@ -12,7 +12,7 @@ import pytest
 from git_batch.core import canonical
 from git_batch.core import effects as fx
 from git_batch.core.codec import quote, unquote
-from git_batch.core.model import Oid, TaskId
+from git_batch.core.ids import Oid, TaskId
 from git_batch.errors import RecordError
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.repository import Repository

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError, LockedError, StaleError
 from git_batch.repo import durability, refs
 from git_batch.repo.refs import Refs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo import restore as module
 from git_batch.repo.repository import Repository

@@ -13,7 +13,7 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.repository import Repository
 from git_batch.repo.trees import EMPTY_TREE, Change, Kind, diff, lookup, paths_of

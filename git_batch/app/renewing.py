@@ -1,0 +1,273 @@
+"""A further authorization for a batch: why one is needed, what it grants, what else it changes.
+
+Freshness is the sequence number (semantics.md section 4). What a person does not name stays as it
+was granted: bounds, a lifetime that ran out runs as long again. What would stop the batch at once
+is refused instead of recorded. Branch and base never change; the plan only by `resume --plan`,
+within `core.plandiff.not_allowed`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from git_batch.app import preconditions
+from git_batch.app.planning import LoadedPlan, find_plan, load_plan
+from git_batch.app.session import Session
+from git_batch.app.starting import Bounds, authorize
+from git_batch.core import events as ev
+from git_batch.core.ids import TaskId
+from git_batch.core.machine import admission_stop, needs_authorization
+from git_batch.core.model import Authorization, BatchState, Budget, Plan
+from git_batch.core.plandiff import PlanDiff, compare, not_allowed
+from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
+from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
+from git_batch.repo import fingerprint, trust
+from git_batch.repo.commits import Idents
+from git_batch.repo.journal import Journal
+from git_batch.run.lineage import drift_of
+
+_DONE = (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
+_MORE = {
+    StopReason.BUDGET: "git batch resume --max-tasks +N",
+    StopReason.DEADLINE: "git batch resume --deadline 8h",
+    StopReason.EXPIRED: "git batch resume --expires 8h",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A further authorization to be confirmed, and why it is needed.
+
+    Attributes:
+        state: the batch as it stands under `old`.
+        plan: the plan that will run; `diff` says how it differs from the one in force.
+        left_out: what is done and stays so; all else may run under it, by a decision if not so.
+        notes: what a person should know before they answer.
+    """
+
+    state: BatchState
+    plan: Plan
+    authorization: Authorization
+    why: str
+    old: Budget = Budget()
+    diff: PlanDiff | None = None
+    left_out: tuple[TaskId, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def changed_plan(session: Session, state: BatchState, plan: Plan, path: str) -> LoadedPlan:
+    """Read the plan that is to come into force.
+
+    Raises:
+        UsageError: it is another batch's.
+        PreconditionError: it changes what is done, in flight or under review.
+    """
+    loaded = load_plan(path)
+    if loaded.plan.slug != state.slug:
+        raise UsageError(
+            f"'{path}' is the plan of '{loaded.plan.slug}', batch '{state.batch_id}' has the slug "
+            f"'{state.slug}'",
+            f"start it as a batch of its own: git batch start {path}",
+        )
+    refused = not_allowed(compare(plan, loaded.plan), state)
+    if refused:
+        listed = "\n".join(
+            f"\t'{c.task}' {c.kind}" + (f" ({', '.join(c.fields)})" if c.fields else "")
+            for c in refused
+        )
+        raise PreconditionError(
+            f"the plan changes tasks that are done, in flight or under review:\n{listed}",
+            f"the plan in force is {state.plan_digest}, '{path}' is {loaded.digest}",
+            "leave those tasks as they were; a task that is added may change their work",
+        )
+    preconditions.commands_exist(session, loaded.plan)
+    return loaded
+
+
+def why(session: Session, state: BatchState, *, asked: bool, here: bool) -> str | None:
+    """Say why a person has to confirm; None if the standing authorization is enough.
+
+    Args:
+        asked: new bounds or another plan were given.
+        here: the standing authorization was confirmed in this repository.
+
+    Raises:
+        PreconditionError: the batch failed, and its branch is not whole again.
+        RecordError: the authorization is for another plan, base or branch than the record's.
+    """
+    _matches(state)
+    if state.status is BatchStatus.FAILED:
+        drift = drift_of(session.repo, session.refs, state.branch, state.head, state.in_flight)
+        if drift is not None:
+            raise PreconditionError(
+                f"batch '{state.batch_id}' failed and its branch is not whole: {drift.detail}",
+                drift.way_out,
+            )
+        return "the branch is where the record says again"
+    if state.authorization is None:
+        return "nobody has confirmed this batch"
+    if not here:
+        return "its record comes from elsewhere: nobody has confirmed it in this repository"
+    if asked:
+        return "new bounds or another plan were given"
+    if needs_authorization(state) and state.in_flight is None:
+        return state.reason or "nobody has confirmed this batch"
+    return None
+
+
+def _matches(state: BatchState) -> None:
+    a = state.authorization
+    if a is None:
+        return
+    for what, granted, is_now in (
+        ("plan", a.plan_digest, state.plan_digest),
+        ("base", a.base, state.base),
+        ("branch", a.branch, state.branch),
+    ):
+        if granted != is_now:
+            raise RecordError(
+                f"the authorization in the record of '{state.batch_id}' is for the {what} "
+                f"'{granted}', the record's is '{is_now}'",
+                "look at its history: git batch log",
+            )
+
+
+def renewal(
+    session: Session,
+    state: BatchState,
+    plan: Plan,
+    bounds: Bounds,
+    *,
+    why: str,
+    here: bool,
+    loaded: LoadedPlan | None,
+    who: Idents,
+    at: datetime,
+) -> Renewal:
+    """Make the further authorization that a person is asked for; writes nothing.
+
+    Raises:
+        PreconditionError: it would stop the batch at once.
+    """
+    old, now = state.authorization, max(at, state.updated_at)
+    granted = old.budget if old else plan.budget
+    new, diff = plan, None
+    proposed, digest = granted, state.plan_digest
+    untracked = old.untracked if old else ()
+    if loaded is not None:
+        new, diff = loaded.plan, compare(plan, loaded.plan)
+        proposed, digest = new.budget, loaded.digest
+        own = preconditions.untracked_among(session, loaded.files)
+        untracked = tuple(dict.fromkeys((*untracked, *own)))
+    fresh = authorize(
+        seq=old.seq + 1 if old else 1,
+        who=who,
+        at=now,
+        digest=digest,
+        branch=state.branch,
+        base=state.base,
+        plan=replace(new, budget=proposed, fail_fast=new.fail_fast or bool(old and old.fail_fast)),
+        bounds=_total(state, bounds),
+        untracked=untracked,
+        fingerprint=fingerprint.take(session.repo, new, state.head),
+    )
+    if bounds.claim is None and old is not None:
+        fresh = replace(fresh, claim=old.claim)
+    if bounds.expires is None and old is not None and old.expires_at is not None:
+        fresh = replace(fresh, expires_at=_lifetime(old, now))
+    _not_at_once(state, fresh, now)
+    done = tuple(t for t, record in state.tasks.items() if record.status in _DONE)
+    notes = [f"a person has to confirm: {why}", *changed_around(old, fresh)]
+    if not here and done:
+        notes.append(f"done already: {', '.join(done)}")
+    shown = done if here else ()
+    return Renewal(state, new, fresh, why, granted, diff, shown, tuple(notes))
+
+
+def _total(state: BatchState, asked: Bounds) -> Bounds:
+    """Turn `+N` into a total."""
+    if asked.extra_tasks is not None:
+        return replace(asked, max_tasks=state.enrolled + asked.extra_tasks)
+    return asked
+
+
+def _lifetime(old: Authorization, now: datetime) -> datetime:
+    """Keep an end that lies ahead; one that has passed comes after the same time again."""
+    assert old.expires_at is not None
+    if old.expires_at > now:
+        return old.expires_at
+    return now + max(old.expires_at - old.confirmed_at, timedelta(0))
+
+
+def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None:
+    stop = admission_stop(replace(state, authorization=fresh), now)
+    if stop is not None and state.in_flight is None:
+        reason, said = stop
+        more = _MORE[reason]
+        if reason is StopReason.BUDGET and not _tasks_used_up(state, fresh.budget):
+            more = "raise the bound in the plan: git batch resume --plan PLAN"
+        raise PreconditionError(f"nothing would run: {said}", more)
+
+
+def _tasks_used_up(state: BatchState, budget: Budget) -> bool:
+    return budget.max_tasks is not None and state.enrolled >= budget.max_tasks
+
+
+def changed_around(old: Authorization | None, fresh: Authorization) -> list[str]:
+    """Say what else runs now than at the last confirmation."""
+    if old is None:
+        return []
+    same = old.plan_digest == fresh.plan_digest
+    differing = fingerprint.differing(old.fingerprint, fresh.fingerprint, same_plan=same)
+    return [f"not as it was at the last confirmation: {name}" for name in differing]
+
+
+def record(
+    session: Session, journal: Journal, agreed: Renewal, loaded: LoadedPlan | None, at: datetime
+) -> None:
+    """Write down what a person agreed to: here first, then in the record."""
+    fresh = replace(agreed.authorization, confirmed_at=max(at, agreed.state.updated_at))
+    files = trust.digests(loaded.files) if loaded else {}
+    trust.confirm(session.repo, agreed.state.batch_id, fresh, files)
+    if loaded is not None and loaded.digest != agreed.state.plan_digest:
+        journal.renew_plan(loaded.plan)
+    journal.append(ev.Authorized(fresh.confirmed_at, fresh))
+
+
+def note_edited_plan(session: Session, state: BatchState, plan: Plan) -> str | None:
+    """Say that the plan file differs from the plan in force; None if it doesn't.
+
+    It has no effect: the batch runs the plan that was confirmed. The file is the one that was
+    read at the confirmation here; where that isn't known, the one that `start` would find.
+    """
+    known = dict(trust.load(session.repo, state.batch_id).files)
+    if known:
+        if trust.digests(tuple(known)) == known:
+            return None
+        path = next(iter(known))
+    else:
+        try:
+            path = find_plan(session.repo.layout.top, None)
+        except UsageError:
+            return None
+    if not os.path.exists(path):
+        return None
+    shown = os.path.relpath(path)
+    try:
+        loaded = load_plan(path)
+    except (PlanError, UsageError) as error:
+        return (
+            f"'{shown}' was edited and is no plan now ({error.message.splitlines()[0]}); "
+            f"the batch runs the plan that was confirmed, {state.plan_digest}"
+        )
+    if loaded.plan.slug != state.slug or loaded.digest == state.plan_digest:
+        return None
+    from git_batch.views.plandiff import summary
+
+    return (
+        f"'{shown}' was edited since: {summary(compare(plan, loaded.plan))}\n"
+        f"the batch runs the plan that was confirmed, {state.plan_digest}\n"
+        f"to change to {loaded.digest}: git batch resume --plan {shown}"
+    )

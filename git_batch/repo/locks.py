@@ -13,15 +13,22 @@ import fcntl
 import json
 import os
 import socket
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from git_batch.core.model import BatchId
+from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import LockedError
 from git_batch.repo.repository import Repository
+
+LOCK_NAME = "run.lock"
+"""Of the lock that whoever runs a batch in a working tree has open, and nobody else."""
+
+_LOOKS = 50
+"""How often a lock that nobody seems to hold is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,12 @@ class Holder:
 
 def batch_lock(repo: Repository, batch: BatchId) -> str:
     """Name the lock of a batch, shared by all working trees."""
-    return os.path.join(repo.layout.common_dir, "batch", f"{batch}.lock")
+    return lock_in(repo.layout.common_dir, batch)
+
+
+def lock_in(common_dir: str, batch: BatchId) -> str:
+    """Name the lock of a batch in the directory that all working trees share."""
+    return os.path.join(common_dir, "batch", f"{batch}.lock")
 
 
 def tree_lock(repo: Repository) -> str:
@@ -61,6 +73,33 @@ def holder(path: str) -> Holder | None:
     return None
 
 
+def live_batches(repo: Repository, free: dict[BatchId, int] | None = None) -> set[BatchId]:
+    """Name the batches that are being run, in whichever working tree of the repository.
+
+    Args:
+        free: batches whose lock nobody held when its file had this time (nanoseconds); kept up to
+            date here, so that whoever asks often does not try the locks of all old batches.
+    """
+    free = {} if free is None else free
+    found: set[BatchId] = set()
+    try:
+        entries = list(os.scandir(os.path.join(repo.layout.common_dir, "batch")))
+    except FileNotFoundError:
+        return found
+    for entry in entries:
+        batch = BatchId(entry.name.removesuffix(".lock"))
+        if batch == entry.name or not BATCH_ID.match(batch):
+            continue
+        written = entry.stat().st_mtime_ns  # whoever takes the lock writes into it
+        if free.get(batch) == written:
+            continue
+        if holder(entry.path) is None:
+            free[batch] = written
+        else:
+            found.add(batch)
+    return found
+
+
 class RunLock:
     """Both run locks, held until the block ends or the process does.
 
@@ -69,9 +108,8 @@ class RunLock:
     """
 
     def __init__(self, repo: Repository, batch: BatchId, now: datetime) -> None:
-        tree = os.path.join(repo.scratch, "run.lock")
         os.makedirs(os.path.join(repo.layout.common_dir, "batch"), mode=0o700, exist_ok=True)
-        self._paths = (tree, batch_lock(repo, batch))
+        self._paths = (_run_lock(repo), batch_lock(repo, batch))
         self._me = Holder(os.getpid(), socket.gethostname(), now.isoformat(), batch)
         self._fds: list[int] = []
 
@@ -99,14 +137,50 @@ class RunLock:
 
     def _take(self, path: str) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            raise busy(holder(path)) from None
+        for last in (*(False,) * _LOOKS, True):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                other = holder(path)
+                # Who only looks who holds it (`holder`) locks it for a moment, too; and who has
+                # just got it has not written their name yet.
+                if last or (other is not None and _alive(other)):
+                    os.close(fd)
+                    raise busy(other) from None
+            time.sleep(0.01)
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(asdict(self._me)).encode(), 0)
         return fd
+
+
+def refuse_live(repo: Repository) -> None:
+    """Refuse while a run is at work in this working tree, before anything else is said of it.
+
+    Raises:
+        LockedError: there is one; it is named.
+    """
+    # Only looked at: a start that is refused makes no directory of ours either.
+    other = holder(os.path.join(repo.layout.scratch, LOCK_NAME))
+    if other is not None:
+        raise busy(other)
+
+
+def _run_lock(repo: Repository) -> str:
+    return os.path.join(repo.scratch, LOCK_NAME)
+
+
+def _alive(other: Holder) -> bool:
+    """Say whether a holder is who holds the lock now, as far as that can be told."""
+    if other.host != socket.gethostname():
+        return other.pid != 0
+    try:
+        os.kill(other.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return other.pid != 0
 
 
 def busy(other: Holder | None) -> LockedError:

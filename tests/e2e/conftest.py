@@ -13,9 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.register_assert_rewrite("tests.e2e.scene")
-
-MEMORY = Path("/dev/shm")  # noqa: S108 - a place to work, not a name
+MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture
@@ -31,3 +29,11 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="batch-test-", dir=MEMORY))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def repo(template: Path, place: Path) -> Path:
+    """Give the repository of `tests/conftest.py` in memory, where there is such a thing."""
+    top = place / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    return top

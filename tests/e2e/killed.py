@@ -11,7 +11,8 @@ itself (so that what takes long, the imports, is done once), and writes an answe
 REQUEST` it does one in this very process and prints the answer: for tests that need its pid.
 
 A command of the plan may `read x <"$GATE"`: it then stands still exactly while the step "in the
-middle" is reached, and its `read` fails if that was the end.
+middle" is reached, and its `read` fails if that was the end. With `SLOW` in
+the environment every command counts as slow, without it none: the time that one takes is all one.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ import pygit2
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
 from git_batch.app.starting import Bounds, Proposal, StartRequest, start
+from git_batch.core.attempt import Attempt
 from git_batch.core.events import KINDS, Event
-from git_batch.core.model import Attempt, BatchState
+from git_batch.core.model import BatchState
 from git_batch.errors import BatchError
-from git_batch.repo import attempts, commits, notestree
-from git_batch.repo import git as gits
+from git_batch.repo import attempts, commits, index, notestree, refs, stalelocks
 from git_batch.repo.refs import Refs
 from git_batch.run import watch
 from git_batch.run.context import Tools
@@ -141,7 +142,7 @@ def _words(argv: object) -> str:
     """Name a command shortly; of git, its own options are left out."""
     words = [argv] if isinstance(argv, str | bytes) else list(argv)  # type: ignore[call-overload]
     names = [os.fsdecode(word) for word in words]
-    if os.path.basename(names[0]) == "git":
+    if Path(names[0]).name == "git":
         rest = names[1:]
         while rest and rest[0] == "-c":
             del rest[:2]
@@ -194,7 +195,10 @@ class Transaction:
         self._new = str(oid)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
     ) -> Any:
         if kind is not None or not self._new:
             return self._inner.__exit__(kind, error, tb)
@@ -204,7 +208,9 @@ class Transaction:
         reach(f"{self._name} in its lock", lambda: lock.write_text(f"{self._new}\n"))
         result = self._inner.__exit__(kind, error, tb)
         if not existed:
-            reach(f"{self._name} linked, not unlocked", lambda: lock.write_bytes(place.read_bytes()))
+            reach(
+                f"{self._name} linked, not unlocked", lambda: lock.write_bytes(place.read_bytes())
+            )
         reach(f"{self._name} moved")
         return result
 
@@ -227,7 +233,7 @@ def _open_gate(gate: str, leader: subprocess.Popen[bytes]) -> int:
 def instrument() -> None:
     """Wrap what the audit hook can't see; once in a process's life."""
     sys.addaudithook(_audit)
-    around(Refs, "swap", lambda _, name, *rest: f"swap {name}")
+    around(Refs, "swap", lambda _, name, *args, **kwargs: f"swap {name}")
     around(Refs, "barrier", lambda _: "sync")
     around(commits, "make", lambda repo, message, **_: f"commit object '{_first(message)}'")
     around(notestree, "write_paths", lambda *_: "tree of the record")
@@ -245,6 +251,9 @@ def instrument() -> None:
         if STEPS is None:
             return follow(self)
         reach("command runs")
+        if os.environ.get("SLOW") and self.on_slow is not None:
+            on_slow, self.on_slow = self.on_slow, None
+            on_slow()
         gate = os.environ.get("GATE")
         opened = _open_gate(gate, self.leader) if gate else -1
         if opened >= 0:
@@ -273,7 +282,6 @@ def instrument() -> None:
         (subprocess.Popen, "communicate", talk),
     ):
         setattr(owner, name, function)
-    assert gits.subprocess is subprocess
 
 
 def _first(message: bytes) -> str:
@@ -298,12 +306,18 @@ class Notes:
 
 def perform(request: Request) -> Request:
     """Start or resume, and say what came of it."""
-    setattr(watch, "SLOW", 0.0 if request.get("slow") else 1e9)  # noqa: B010 - it is Final
+    settings: list[tuple[object, str, float]] = [
+        (stalelocks, "PASSING", 0.02),
+        (watch, "SLOW", 1e9),
+    ]
+    settings += [(m, "LOCK_WAIT", request.get("wait", 10.0)) for m in (refs, index, stalelocks)]
+    for module, name, value in settings:
+        setattr(module, name, value)
     notes, interrupt = Notes(), Interrupt()
     asked: list[str] = []
 
     def confirm_start(proposal: Proposal) -> None:
-        asked.append(proposal.branch)
+        asked.append(proposal.plan.slug)
 
     def confirm_renewal(renewal: Renewal) -> None:
         asked.append(renewal.why)
@@ -315,12 +329,12 @@ def perform(request: Request) -> Request:
             bounds = Bounds(**request.get("bounds", {}))
             if request["action"] == "start":
                 wanted = StartRequest(plan=request.get("plan"), bounds=bounds)
-                state = start(open_session(), wanted, confirm_start, tools)
+                state = start(open_session(), wanted, confirm_start, tools).state
             else:
                 again = ResumeRequest(
                     bounds=bounds, kill_orphans=request.get("kill_orphans", False)
                 )
-                state = resume(open_session(), again, confirm_renewal, tools)
+                state = resume(open_session(), again, confirm_renewal, tools).state
     except BatchError as error:
         refused = {"type": type(error).__name__, "message": error.message, "hints": error.hints}
         return answer | {"error": refused}
@@ -366,6 +380,8 @@ def once(request: Request, trace: int) -> Request:
     global STEPS
     os.chdir(request["top"])
     os.environ.update(request.get("env", {}))
+    Path(os.environ["TMPDIR"]).mkdir(exist_ok=True)
+    tempfile.tempdir = None  # it was looked up before
     STEPS = Steps(request, trace)
     try:
         return perform(request)
@@ -374,9 +390,9 @@ def once(request: Request, trace: int) -> Request:
 
 
 def _fork(request: Request, folder: str) -> Request:
-    result, trace = os.path.join(folder, "result"), os.path.join(folder, "trace")
+    result, trace = Path(folder, "result"), Path(folder, "trace")
     fd = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-    Path(result).unlink(missing_ok=True)
+    result.unlink(missing_ok=True)
     pid = os.fork()
     if pid == 0:
         status = 70
@@ -385,7 +401,7 @@ def _fork(request: Request, folder: str) -> Request:
             os.dup2(os.open(os.devnull, os.O_RDWR), 0)
             os.dup2(2, 1)
             answer = once(request, fd)
-            Path(result).write_text(json.dumps(answer))
+            result.write_text(json.dumps(answer))
             status = 0
         except BaseException:
             import traceback
@@ -395,9 +411,9 @@ def _fork(request: Request, folder: str) -> Request:
             os._exit(status)
     os.close(fd)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    read = Path(result).read_text() if Path(result).exists() else "{}"
-    steps = Path(trace).read_text().splitlines()
-    return {"exit": code, "steps": steps, **json.loads(read)}
+    read = result.read_text() if result.exists() else "{}"
+    steps = trace.read_text().splitlines()
+    return {"exit": code, "pid": pid, "steps": steps, **json.loads(read)}
 
 
 def serve(lines: Iterable[str]) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.conftest import git
 
@@ -61,7 +63,8 @@ scope = ["src/**"]
 run = 'echo bad >src/bad; rm src/a; read x <"$GATE"; echo no; exit 3'
 """
 
-OURS = {"run.lock", "tree.lock"}
+CLAIM = "refs/batch/claims/demo/@"
+OURS = re.compile(r"(run|tree|demo-[a-z0-9]{6})\.lock")
 """Locks that are held by flock(2) and stay when nobody holds them."""
 
 
@@ -82,11 +85,52 @@ class Answer:
     events: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     signal: int | None = None
+    pid: int = 0
 
     @property
     def killed(self) -> bool:
         """Whether it ended by SIGKILL."""
         return self.exit == -9
+
+
+@dataclass
+class Live:
+    """A run in a process of its own whose pid is known, beside the test."""
+
+    process: subprocess.Popen[str]
+
+    @property
+    def pid(self) -> int:
+        """The runner's process id."""
+        return self.process.pid
+
+    def answer(self, timeout: float = 30) -> Answer:
+        """Wait for its end."""
+        said = self.process.communicate(timeout=timeout)[0]
+        return Answer(exit=self.process.returncode, **json.loads(said or "{}"))
+
+
+def live(scene: Scene, action: str, env: Mapping[str, str], **more: Any) -> Live:
+    """Start or resume beside the test."""
+    around = {"TMPDIR": str(scene.temporary), **env}
+    request = {"action": action, "top": str(scene.top), "env": around, **more}
+    return Live(
+        subprocess.Popen(
+            [sys.executable, str(HARNESS), "--once", json.dumps(request)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            text=True,
+        )
+    )
+
+
+def eventually(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+    """Wait until something holds."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, f"never: {what}"
+        time.sleep(0.005)
 
 
 class Killer:
@@ -101,16 +145,22 @@ class Killer:
             text=True,
         )
 
-    def run(self, scene: Scene, action: str, **more: Any) -> Answer:
+    def run(
+        self, scene: Scene, action: str, *, env: Mapping[str, str] | None = None, **more: Any
+    ) -> Answer:
         """Start or resume in a process of its own."""
         assert self._process.stdin
         assert self._process.stdout
-        request = {"action": action, "top": str(scene.top), "env": {"GATE": str(scene.gate)}}
+        around = {"GATE": str(scene.gate), "TMPDIR": str(scene.temporary), **(env or {})}
+        request = {"action": action, "top": str(scene.top), "env": around}
         self._process.stdin.write(json.dumps(request | more) + "\n")
         self._process.stdin.flush()
         return Answer(**json.loads(self._process.stdout.readline()))
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End it."""
         assert self._process.stdin
         assert self._process.stdout
@@ -134,6 +184,11 @@ class Scene:
     def gate(self) -> Path:
         """The fifo at which commands stand still."""
         return self.folder / "gate"
+
+    @property
+    def temporary(self) -> Path:
+        """Where temporary files go: a killed run can't remove its own."""
+        return self.folder / "tmp"
 
     def git(self, *args: str) -> str:
         """Run git here as a person would."""
@@ -196,6 +251,11 @@ class Undisturbed:
     series: list[tuple[str, str, str]]
     files: frozenset[str]
 
+    def point(self, step: str, nth: int = 1) -> int:
+        """Number a step that is known by its name; the last one for -1."""
+        found = [n for n, name in enumerate(self.steps, 1) if name == step]
+        return found[nth - 1 if nth > 0 else nth]
+
 
 def undisturbed(killer: Killer, scene: Scene, **more: Any) -> Undisturbed:
     """Run it once and hold on to what it leads to."""
@@ -241,7 +301,7 @@ def whole(scene: Scene, answer: Answer) -> None:
     # Also: the index equals HEAD, and the working tree the index.
     assert scene.git("status", "--porcelain", "-uall", "--ignored") == "?? batch.toml"
     git_dir = scene.top / ".git"
-    locks = {p.name for p in git_dir.rglob("*.lock")} - OURS - {f"{state['batch']}.lock"}
+    locks = [p for p in git_dir.rglob("*.lock") if not OURS.fullmatch(p.name)]
     assert not locks
     _attempts_kept(scene, state)
 
@@ -251,6 +311,8 @@ def _attempts_kept(scene: Scene, state: dict[str, Any]) -> None:
     named = {a["ref"] for a in attempts if a["ref"]}
     batch = state["batch"]
     expected = {"refs/heads/main", "refs/heads/batch/demo", f"refs/notes/batch/{batch}"}
+    if state["status"] not in ("completed", "abandoned"):
+        expected.add(CLAIM)
     logs = f"refs/batch/{batch}/logs"
     refs = scene.refs()
     assert set(refs) - {logs} == expected | named, "refs that nobody knows of, or lost ones"

@@ -1,12 +1,27 @@
-"""The console script."""
+"""The console script.
+
+git's names and messages are UTF-8 whatever the locale says. Where Python would take them for
+something else (`LC_ALL=C` with `PYTHONUTF8=0`, a Latin-1 locale) it is started again in its UTF-8
+mode: that can't be had afterwards, and a plan's text must reach its commands unharmed.
+"""
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 
 
 def main() -> None:
     """Run `git batch` and end with its exit status."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    if sys.argv[1:3] == ["hooks", "run"] and sys.argv[3:4] not in ([], ["-h"], ["--help"]):
+        from git_batch.cli.hookrun import main as answer  # a push waits: not even click
+
+        sys.exit(answer(sys.argv[3:]))
+    # Imports make many objects and no garbage; a run turns the collector on again.
+    gc.disable()
     from git_batch.cli.main import main as run
 
     sys.exit(run())

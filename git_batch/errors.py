@@ -11,6 +11,7 @@ it, one `hint:` line each, and never contain a command that destroys work.
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 
@@ -66,6 +67,39 @@ class LockedError(PreconditionError):
 
 class StaleError(PreconditionError):
     """A ref moved between reading and writing it; whoever asked must read again and decide."""
+
+
+class MachineError(BatchError):
+    """A run could not go on: the disk, git or the system failed it. What is recorded holds."""
+
+    exit_code = ExitCode.STOPPED
+
+    def __init__(self, what: str, *hints: str) -> None:
+        mended = "nothing that was recorded is lost; when this is mended: git batch resume"
+        super().__init__(f"can't go on: {what}", *hints, mended)
+
+    @classmethod
+    def of(cls, error: OSError) -> MachineError:
+        """Say what the system would not do, and with which file."""
+        name = error.filename
+        if isinstance(name, bytes):
+            name = name.decode("utf-8", "backslashreplace")
+        return cls(f"{error.strerror or error}" + (f": '{name}'" if name else ""))
+
+
+SYSTEM_FAULTS = frozenset(
+    {
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EROFS,
+    }
+)
+"""What a system call may fail with wherever it is made: never a bug of ours."""
 
 
 class DriftError(BatchError):

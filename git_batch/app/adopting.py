@@ -13,8 +13,9 @@ from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_tas
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.codec import quote
+from git_batch.core.ids import Oid, TaskId
 from git_batch.core.machine import next_attempt
-from git_batch.core.model import BatchState, Oid, TaskId
+from git_batch.core.model import BatchState
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
 from git_batch.repo import attempts

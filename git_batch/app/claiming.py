@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from git_batch.app.session import Session
-from git_batch.core.model import BatchId, BatchState, BatchStatus
+from git_batch.core.ids import BatchId
+from git_batch.core.model import BatchState
+from git_batch.core.standing import BatchStatus
 from git_batch.repo import claims
 from git_batch.repo.commits import Idents
 

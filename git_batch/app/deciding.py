@@ -12,16 +12,9 @@ from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, must_choose, outside_of_tasks
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
-from git_batch.core.model import (
-    RESUMABLE,
-    BatchId,
-    BatchState,
-    BatchStatus,
-    Oid,
-    Plan,
-    TaskId,
-    TaskStatus,
-)
+from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.model import BatchState, Plan
+from git_batch.core.standing import RESUMABLE, BatchStatus, TaskStatus
 from git_batch.core.transitions import BATCH, IllegalTransition
 from git_batch.errors import BatchError, PreconditionError, UsageError
 from git_batch.repo import attempts, commits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from git_batch.core.model import RESERVED_SLUGS, SLUG
+from git_batch.core.ids import RESERVED_SLUGS, SLUG
 from git_batch.errors import UsageError
 
 TEMPLATE = '''\
@@ -23,6 +23,7 @@ title = "{title}"
 # max_wait = "6h"                   # wait so long in all for "not now" (exit 75)
 # max_usd = 20.0                    # stop when agents say they have used this
 # max_tokens = 2000000
+# unknown_usage = "stop"            # stop also when an agent does not say what it used
 
 # [notify]
 # command = ["notify-send", "git batch"]    # at the first park and at the end

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from git_batch.app.session import Session, choose, must_choose
-from git_batch.core import record
-from git_batch.core.model import BatchState, Oid, Plan, TaskId
-from git_batch.repo import attempts, batches, journal
+from git_batch.core import entries
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.lineage import Drift
+from git_batch.core.model import BatchState, Plan
+from git_batch.errors import UsageError
+from git_batch.repo import attempts, batches, claims, journal
 from git_batch.repo.locks import Holder, batch_lock, holder
-from git_batch.run.lineage import Drift, drift_of
+from git_batch.run.lineage import drift_of
 
 Logs = Callable[[TaskId, int], bytes | None]
 
@@ -71,7 +74,7 @@ def whole(session: Session, named: str | None) -> Whole | None:
     return Whole(state, plan, _live(session, found), _tips(session, found), head, logs)
 
 
-def events(session: Session, named: str | None) -> list[tuple[Oid, record.Entry]]:
+def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:
     """Read every transition of a batch, oldest first."""
     found = must_choose(session, named)
     return journal.history(session.repo, found.tip)
@@ -81,6 +84,11 @@ def everything(session: Session) -> list[Glance]:
     """Read where every batch of this repository stands."""
     found = batches.listed(session.repo, session.refs)
     return [Glance(s, _live(session, s), _tips(session, s)) for s in found]
+
+
+def claimed(session: Session) -> dict[str, claims.Claim]:
+    """Read who claims which slug, or slug and task, in this repository."""
+    return claims.listed(session.repo, session.refs)
 
 
 def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) -> bytes:
@@ -97,6 +105,11 @@ def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) 
         if not wanted or wanted[-1].ref is None:
             return b""
         new = wanted[-1].ref
+        if session.refs.read(new) is None:
+            raise UsageError(
+                f"the work of attempt {wanted[-1].n} of '{task}' is not here any more",
+                "'git batch prune' dropped it, or it was kept in another clone",
+            )
     return session.repo.git.run(
         ["diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{new}^", new]
     )

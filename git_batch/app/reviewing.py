@@ -7,7 +7,8 @@ from datetime import datetime
 from git_batch.app.deciding import Deciding, Named, known_task
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.model import BatchState, TaskStatus
+from git_batch.core.model import BatchState
+from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError, UsageError
 
 

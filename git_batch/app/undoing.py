@@ -17,7 +17,9 @@ from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.codec import quote
-from git_batch.core.model import BatchState, Oid, TaskId, TaskStatus
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState
+from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal

@@ -9,15 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from git_batch import __version__
-from git_batch.errors import BatchError, ExitCode
+from git_batch.errors import SYSTEM_FAULTS, BatchError, ExitCode, MachineError
 from git_batch.views.escape import printable
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -31,10 +29,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("reading", "show the morning report of a batch"),
     "log": ("reading", "list every transition of a batch"),
     "show": ("reading", "show attempts, output and diff of one task"),
+    "find": ("lineage", "print the commit of a task, or the task of a commit"),
+    "verify": ("lineage", "say whether a branch is what the record of its batch says"),
     "retry": ("deciding", "run a parked task again"),
     "skip": ("deciding", "take a task out of the batch"),
+    "review": ("verdicts", "give the verdict on a change that waits for one"),
+    "adopt": ("verdicts", "take your fix, or kept work, as a parked task's work"),
+    "undo": ("verdicts", "revert a committed task and what needs it"),
+    "bless": ("lineage", "record the commits that you put on top as foreign"),
+    "recover": ("lineage", "bring back the record of a batch that was lost"),
     "stop": ("deciding", "ask a live run to stop after the task in flight"),
     "abandon": ("deciding", "end a batch for good, keeping everything"),
+    "prune": ("pruning", "drop kept attempts and logs of batches that are over"),
+    "hooks": ("hooks", "have git refuse a batch branch that is not what its record says"),
     "completion": ("misc", "print shell completion code"),
 }
 """Name of each command, the module of this package that holds it, and its line in the help."""
@@ -101,8 +108,10 @@ def main(args: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; a later flush must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
+    except OSError as error:
+        return say(MachineError.of(error)) if error.errno in SYSTEM_FAULTS else bug(error)
     except Exception as error:  # the last line of defence: the bug is saved and said
-        return _bug(error)
+        return bug(error)
 
 
 def say(error: BatchError) -> int:
@@ -113,7 +122,11 @@ def say(error: BatchError) -> int:
     return error.exit_code
 
 
-def _bug(error: Exception) -> int:
+def bug(error: Exception) -> int:
+    """Save what happened, say so in one line, and give the exit status."""
+    import tempfile  # only here: every command would pay for these
+    import traceback
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="git-batch-bug-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from git_batch.cli.output import plain
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -14,4 +16,4 @@ def completion_command(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(cli, {}, "git-batch", "_GIT_BATCH_COMPLETE").source())
+    plain(kind(cli, {}, "git-batch", "_GIT_BATCH_COMPLETE").source())

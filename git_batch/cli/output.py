@@ -1,18 +1,41 @@
-"""Printing: answers to stdout, progress to stderr, everything through the one escape function."""
+"""Printing: answers to stdout, progress to stderr, everything through the one escape function.
+
+Whoever reads may go away (`git batch log | head`). That is their business: what runs goes on and
+ends with the exit status that it would have had.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from git_batch.core.events import Event
-from git_batch.core.model import BatchState
+import click
+
 from git_batch.views.escape import json_text, printable
 
+if TYPE_CHECKING:  # reading commands have no use for them, and must start fast
+    from git_batch.core.events import Event
+    from git_batch.core.model import BatchState
 
-def out(text: str) -> None:
-    """Print an answer for people."""
-    _write(sys.stdout, printable(text.rstrip("\n")) + "\n")
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def json_option(command: F) -> F:
+    """Add `--json` to a reading command."""
+    option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    return option(command)
+
+
+def out(text: str) -> bool:
+    """Print an answer for people; tell whether somebody still reads."""
+    return _write(sys.stdout, printable(text.rstrip("\n")) + "\n")
+
+
+def plain(text: str) -> None:
+    """Print a file that is ours as it is."""
+    _write(sys.stdout, text)
 
 
 def emit(value: dict[str, Any]) -> None:
@@ -20,17 +43,23 @@ def emit(value: dict[str, Any]) -> None:
     _write(sys.stdout, json_text(value))
 
 
-def _write(stream: Any, text: str) -> None:
+def _write(stream: Any, text: str) -> bool:
     """Write text whatever the locale says: UTF-8 if it can't be told otherwise."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     data = text.encode(encoding, "backslashreplace")
     buffer = getattr(stream, "buffer", None)
     if buffer is None:
         stream.write(data.decode(encoding))
-    else:
+        return True
+    try:
         stream.flush()
         buffer.write(data)
         buffer.flush()
+    except BrokenPipeError:
+        # A later flush, at the latest that of the interpreter at its end, must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
 
 
 class Printer:

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from git_batch.cli.output import emit, out
+from git_batch.cli.output import emit, out, plain
 from git_batch.errors import ExitCode
 
 
@@ -23,7 +23,7 @@ def new_command(slug: str | None, output: str | None) -> int:
     top = top_or_here()
     text = new_plan(slug, top)
     if output == "-":
-        click.echo(text, nl=False)
+        plain(text)
         return ExitCode.OK
     path = output or "batch.toml"
     write_new(text, path)
@@ -54,5 +54,5 @@ def schema_command() -> int:
     """Print the JSON Schema of the plan format, for editors."""
     from git_batch.core.planmodel import schema
 
-    click.echo(json.dumps(schema(), indent=2, ensure_ascii=False))
+    plain(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
     return ExitCode.OK

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 from git_batch.app import queries
 from git_batch.app.queries import Glance, Whole
 from git_batch.app.session import Session, now, open_session
-from git_batch.cli.output import emit, out
-from git_batch.core.record import Entry, Header
+from git_batch.cli.output import emit, json_option, out
+from git_batch.core.entries import Entry, Header
 from git_batch.errors import ExitCode, PreconditionError, RecordError, UsageError
 from git_batch.views.escape import json_text
 
 NOTHING = "no batch in this repository; begin with: git batch new"
 _EVERY = 2.0
-
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def json_option(command: F) -> F:
-    """Add `--json` to a reading command."""
-    option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-    return option(command)
 
 
 @click.command("status")
@@ -44,8 +34,8 @@ def status_command(batch: str | None, as_json: bool, watch: bool) -> int:
         text = _status_text(session, batch)
         if watch and sys.stdout.isatty():
             click.clear()
-        out(text)
-        if not watch:
+        read = out(text)
+        if not (watch and read):
             return ExitCode.OK
         time.sleep(_EVERY)
 
@@ -55,9 +45,18 @@ def _status_text(session: Session, batch: str | None) -> str:
 
     found = queries.glance(session, batch)
     if found is None:
-        return NOTHING
+        return _nothing(session)
     head, entry = _readable(found)
     return status_text(head, entry, live=_live(found), drift=found.drift, now=now())
+
+
+def _nothing(session: Session) -> str:
+    """Say that there is no batch here, or that one is known from its commits only."""
+    from git_batch.app.unrecorded import unrecorded
+    from git_batch.views.verify import unrecorded_text
+
+    left = unrecorded(session)
+    return NOTHING if left is None else unrecorded_text(left)
 
 
 def _readable(found: Glance) -> tuple[Header, Entry]:
@@ -65,7 +64,7 @@ def _readable(found: Glance) -> tuple[Header, Entry]:
     if summary.newest is None or summary.header is None:
         raise RecordError(
             f"the record of '{summary.batch_id}' can't be read: {summary.error}",
-            "git batch recover rebuilds it from the commits' trailers",
+            "git batch recover brings it back from what is left",
         )
     return summary.header, summary.newest.entry
 
@@ -82,7 +81,10 @@ def _status_json(session: Session, batch: str | None) -> dict[str, object]:
 
     found = queries.whole(session, batch)
     if found is None:
-        return {"version": 1, "batch_id": None}
+        from git_batch.app.unrecorded import unrecorded
+        from git_batch.views.verify import unrecorded_json
+
+        return unrecorded_json(unrecorded(session))
     return status_json(
         found.state,
         found.plan,
@@ -98,16 +100,17 @@ def list_command(as_json: bool) -> int:
     """List the batches of this repository, the most recently active first."""
     from git_batch.views.listing import Listed, list_json, list_text
 
-    found = queries.everything(open_session())
+    session = open_session()
+    found, claims = queries.everything(session), queries.claimed(session)
     listed = [
         Listed(g.summary.header, g.summary.newest.entry, g.live is not None)
         for g in found
         if g.summary.header is not None and g.summary.newest is not None
     ]
     if as_json:
-        emit(list_json(listed))
+        emit(list_json(listed, claims))
     else:
-        out(list_text(listed) if found else NOTHING)
+        out(list_text(listed, claims) if found or claims else NOTHING)
         for g in found:
             if g.summary.error:
                 out(f"{g.summary.batch_id}: can't be read: {g.summary.error}")
@@ -118,11 +121,12 @@ def list_command(as_json: bool) -> int:
 @click.argument("batch", required=False)
 @json_option
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]),
-              default="text", show_default=True)  # fmt: skip
+              default="text", show_default=True, help="What it is written as.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write to a file instead.")
 def report_command(batch: str | None, as_json: bool, form: str, output: str | None) -> int:
     """Show the morning report: what was done, what needs a person, and the commands for it."""
-    found = queries.whole(open_session(), batch)
+    session = open_session()
+    found = queries.whole(session, batch)
     if as_json or form == "json":
         from git_batch.views.report import report_json
 
@@ -137,7 +141,7 @@ def report_command(batch: str | None, as_json: bool, form: str, output: str | No
             )
         text = json_text(value)
     else:
-        text = _report(found, form) if found is not None else NOTHING
+        text = _report(found, form) if found is not None else _nothing(session)
     if output is None:
         out(text)
         return ExitCode.OK
@@ -165,12 +169,12 @@ def _report(found: Whole, form: str) -> str:
 @json_option
 def log_command(batch: str | None, task: str | None, as_json: bool) -> int:
     """List every transition of a batch: when, what, who."""
-    from git_batch.core.model import TaskId
+    from git_batch.core.ids import TaskId
     from git_batch.views.log import log_json, log_lines
 
     session = open_session()
     if queries.glance(session, batch) is None:
-        emit({"version": 1, "events": []}) if as_json else out(NOTHING)
+        emit({"version": 1, "events": []}) if as_json else out(_nothing(session))
         return ExitCode.OK
     entries = queries.events(session, batch)
     wanted = TaskId(task) if task else None
@@ -192,7 +196,7 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
     session, named = open_session(), Named.parse(task)
     found = queries.whole(session, named.batch)
     if found is None:
-        raise PreconditionError(NOTHING)
+        raise PreconditionError(_nothing(session))
     wanted, live = known_task(found.plan, named.task), found.live is not None
     if as_json:
         emit(show_json(found.state, found.plan, wanted, live=live))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from git_batch.core.model import BATCH_ID, BatchId, BatchStatus, Oid
+from git_batch.core.ids import BATCH_ID, BatchId, Oid
+from git_batch.core.standing import BatchStatus
 from git_batch.errors import BatchError
 from git_batch.hooks.updates import HEADS, RECORDS, Update
 from git_batch.repo.lineage import Drift, Verdict, verdict

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from git_batch.core.model import BATCH_ID, BatchId
+from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.hooks.answer import Answer, said
 from git_batch.hooks.updates import HEADS, of_pre_receive
 from git_batch.repo.locks import Holder, busy, holder, lock_in

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 
 HEADS, RECORDS = "refs/heads/", "refs/notes/batch/"
 _ZERO = re.compile(r"0+\Z")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pygit2
 from pygit2.enums import FileMode
 
-from git_batch.core.model import BatchId, Oid, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
@@ -33,6 +33,13 @@ def namespace(batch: BatchId) -> str:
 def attempt_ref(batch: BatchId, task: TaskId, n: int) -> str:
     """Name the ref that keeps an attempt's work."""
     return f"{namespace(batch)}attempts/{task}/{n}"
+
+
+def parse_ref(batch: BatchId, name: str) -> tuple[TaskId, int] | None:
+    """Read task and number from a ref that `attempt_ref` named, or one beside it (`<n>-…`)."""
+    task, slash, last = name.removeprefix(f"{namespace(batch)}attempts/").rpartition("/")
+    number = last.split("-", 1)[0]
+    return (TaskId(task), int(number)) if slash and number.isdecimal() else None
 
 
 def logs_ref(batch: BatchId) -> str:

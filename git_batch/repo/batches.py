@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from git_batch.core import record
-from git_batch.core.model import RESUMABLE, BatchId, Oid
+from git_batch.core import entries, record
+from git_batch.core import events as ev
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.standing import RESUMABLE
 from git_batch.errors import RecordError
+from git_batch.repo import commits
 from git_batch.repo.journal import NAMESPACE, Newest, newest
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
+
+_BY_PERSONS = (ev.Decided, ev.Authorized, ev.StopRequested, ev.Reviewed)
+_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,7 @@ class Summary:
     batch_id: BatchId
     tip: Oid
     newest: Newest | None = None
-    header: record.Header | None = None
+    header: entries.Header | None = None
     error: str = ""
 
     @property
@@ -50,3 +56,19 @@ def listed(repo: Repository, refs: Refs) -> list[Summary]:
 
 def _activity(item: Summary) -> float:
     return item.newest.entry.totals.updated_at.timestamp() if item.newest else 0.0
+
+
+def last_runner(repo: Repository, tip: Oid) -> str:
+    """Name the run that last drove a batch; empty if none did.
+
+    What persons decided since is passed over: that was recorded by runs of its own.
+    """
+    at = newest(repo, tip)
+    for _ in range(_MOST):
+        if not isinstance(at.entry.event, _BY_PERSONS):
+            return at.entry.runner
+        parents = commits.read(repo, at.oid).parents
+        if not parents:
+            break
+        at = newest(repo, parents[0])
+    return ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from git_batch.core import trailers
-from git_batch.core.model import BatchId, Oid, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError, PreconditionError, StaleError
 from git_batch.repo import commits
 from git_batch.repo.git import Result

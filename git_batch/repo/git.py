@@ -20,7 +20,7 @@ Rules of the room:
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,12 +144,19 @@ class Git:
         git_dir: absolute; None lets git discover it from `directory`.
         directory: where commands run: the top of the working tree, or a bare repository.
         keep: names of variables to let through although they are dropped otherwise.
+        hooks: leave `core.hooksPath` as the person has it, to ask git about their hooks.
     """
 
     def __init__(
-        self, git_dir: str | None, directory: str, *, keep: Collection[str] = (), bare: bool = False
+        self,
+        git_dir: str | None,
+        directory: str,
+        *,
+        keep: Collection[str] = (),
+        bare: bool = False,
+        hooks: bool = False,
     ) -> None:
-        executable = shutil.which("git")
+        executable = _on_path("git")
         if executable is None:
             raise GitError("'git' not found", "install git, or put it on PATH")
         self._directory = directory
@@ -158,7 +165,14 @@ class Git:
             self._environment["GIT_DIR"] = git_dir
             if not bare:
                 self._environment["GIT_WORK_TREE"] = directory
-        self._command = [executable, *(word for item in _HARDENED for word in ("-c", item))]
+        hardened = [
+            item for item in _HARDENED if not (hooks and item.startswith("core.hooksPath="))
+        ]
+        self._command = [executable, *(word for item in hardened for word in ("-c", item))]
+
+    def pin_configuration(self, path: str) -> None:
+        """Read the person's and the system's configuration from one file from now on."""
+        self._environment |= {"GIT_CONFIG_GLOBAL": path, "GIT_CONFIG_NOSYSTEM": "1"}
 
     def run(
         self,
@@ -169,6 +183,7 @@ class Git:
         check: bool = True,
         ok: Collection[int] = (0,),
         fsmonitor: bool = False,
+        timeout: float | None = None,
     ) -> bytes:
         """Run git and return its standard output.
 
@@ -179,11 +194,12 @@ class Git:
             check: False accepts any exit status.
             ok: exit statuses that are no failure.
             fsmonitor: leave `core.fsmonitor` as the person has it.
+            timeout: seconds; for what may ask somebody else (a signing program).
 
         Raises:
-            GitError: another exit status, or a signal; with what git said.
+            GitError: another exit status, a signal, or the time limit; with what git said.
         """
-        result = self.call(args, input=input, env=env, fsmonitor=fsmonitor)
+        result = self.call(args, input=input, env=env, fsmonitor=fsmonitor, timeout=timeout)
         if check and result.status not in ok:
             raise failure(args, result)
         return result.stdout
@@ -195,6 +211,7 @@ class Git:
         input: bytes | None = None,
         env: Mapping[str, str] | None = None,
         fsmonitor: bool = False,
+        timeout: float | None = None,
     ) -> Result:
         """Run git and return exit status, output and messages, whatever they are."""
         off = () if fsmonitor else ("-c", "core.fsmonitor=false")
@@ -208,10 +225,42 @@ class Git:
                 cwd=self._directory,
                 start_new_session=True,
             ) as child:
-                stdout, stderr = child.communicate(input)
+                try:
+                    stdout, stderr = child.communicate(input, timeout)
+                except subprocess.TimeoutExpired:
+                    # With what it started: a program that waits for somebody would go on waiting.
+                    os.killpg(child.pid, signal.SIGKILL)
+                    what = f"'git {_short(args)}' failed"
+                    raise GitError(f"{what}: no answer within {timeout:g} seconds") from None
         except OSError as error:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
         return Result(child.returncode, stdout, stderr)
+
+    def start(
+        self, args: Sequence[str | bytes], *, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start git and let the caller talk to it; what it says on standard error is dropped.
+
+        The caller reads and writes its pipes, closes them, and waits.
+        """
+        try:
+            return subprocess.Popen(
+                [*self._command, "-c", "core.fsmonitor=false", *args],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self._environment if env is None else {**self._environment, **env},
+                cwd=self._directory,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
+
+
+def _on_path(name: str) -> str | None:
+    """Find a program; `shutil.which` would cost a hook two milliseconds of imports."""
+    places = (os.path.join(folder, name) for folder in os.get_exec_path())
+    return next((p for p in places if os.path.isfile(p) and os.access(p, os.X_OK)), None)
 
 
 def failure(args: Sequence[str | bytes], result: Result) -> GitError:

@@ -21,7 +21,7 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError, LockedError
 from git_batch.repo.repository import Repository
 from git_batch.repo.trees import EMPTY_BLOB, Change
@@ -181,6 +181,52 @@ class PersonIndex:
                 discard(self._mine, self._base)
                 return left
         raise GitError("the index kept changing while its entries were being set")
+
+    def unhide(self, base: str) -> None:
+        """Take back marks that hide files from git, as far as the index has got them since `base`.
+
+        `assume-unchanged` and `skip-worktree` of the person's own stay. Nothing is done, and no
+        git runs, while the index is the file that `base` was linked to.
+
+        Raises:
+            LockedError: as of `install`.
+            GitError: the index kept changing, or git failed.
+        """
+        if not os.path.lexists(self._path) or _same_file(self._path, base):
+            return
+        known = self._hidden(base)
+        for _ in range(_SWAPS):
+            discard(self._mine, self._base, self._mine + ".lock")
+            link(self._path, self._base)
+            link(self._base, self._mine)
+            fresh = self._hidden(self._base) - known
+            for option, mark in (("--no-skip-worktree", b"S"), ("--no-assume-unchanged", b"h")):
+                names = b"".join(sorted(path + b"\0" for tag, path in fresh if tag == mark))
+                if names:
+                    self._git.run(
+                        ["update-index", option, "-z", "--stdin"],
+                        input=names,
+                        env={"GIT_INDEX_FILE": self._mine},
+                        fsmonitor=True,
+                    )
+            if not fresh or self.install(self._mine, self._base):
+                discard(self._mine, self._base)
+                return
+        raise GitError("the index kept changing while its marks were taken back")
+
+    def _hidden(self, index: str) -> set[tuple[bytes, bytes]]:
+        """List an index's entries that hide files: `S` skip-worktree, `h` assume-unchanged."""
+        if not os.path.lexists(index):
+            return set()
+        listed = self._git.run(["ls-files", "-v", "-z"], env={"GIT_INDEX_FILE": index})
+        found = set()
+        for line in listed.split(b"\0"):
+            tag, path = line[:1], line[2:]
+            if tag in b"Ss" and tag:
+                found.add((b"S", path))
+            if tag.islower():
+                found.add((b"h", path))
+        return found
 
     def _sort(self, changes: Sequence[Change]) -> tuple[list[Change], list[bytes]]:
         """Tell changes to make from paths to leave; those that are made already are neither."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pygit2
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.repository import Repository
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pygit2
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError, StaleError
 from git_batch.repo import durability, stalelocks
 from git_batch.repo.repository import Repository
@@ -28,6 +28,10 @@ _LOCKED = ("failed to lock", "locked file", "is locked")
 """How libgit2 says that a lock is in the way; it has no code for it."""
 
 _NOT_NOW = (OSError, KeyError, pygit2.GitError)
+
+
+class BrokenRefError(GitError):
+    """A ref is there, but can't be read."""
 
 
 class Refs:
@@ -58,8 +62,18 @@ class Refs:
         return handle
 
     def read(self, name: str) -> Oid | None:
-        """Give the object a ref names now, through symbolic refs; None if it does not exist."""
-        ref = self._handle.references.get(name)
+        """Give the object a ref names now, through symbolic refs; None if it does not exist.
+
+        Raises:
+            BrokenRefError: its file holds no id (a crash, a full disk).
+        """
+        try:
+            ref = self._handle.references.get(name)
+        except pygit2.GitError as error:
+            raise BrokenRefError(
+                f"the ref '{name}' can't be read: {error}",
+                "if it is the record of a batch: git batch recover BRANCH",
+            ) from None
         if ref is None:
             return None
         if not isinstance(ref.target, str):
@@ -126,6 +140,12 @@ class Refs:
         """Delete a ref that is at `old`."""
         self._repo.git.run(["update-ref", "--no-deref", "-d", name, old])
         self.own[name] = None
+
+    def delete_all(self, refs: Mapping[str, Oid]) -> None:
+        """Delete refs that are where they are said to be; all of them or none."""
+        lines = "".join(f"delete {name} {old}\n" for name, old in refs.items())
+        self._repo.git.run(["update-ref", "--no-deref", "--stdin"], input=lines.encode())
+        self.own.update(dict.fromkeys(refs))
 
     def listed(self, prefix: str) -> dict[str, Oid]:
         """List the refs below a prefix such as `refs/notes/batch/`."""

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from git_batch.core.model import Actor, Oid
+from git_batch.core.ids import Oid
+from git_batch.core.model import Actor
 from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
 from git_batch.repo.status import STATUS, Entry, parse

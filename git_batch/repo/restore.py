@@ -29,7 +29,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.git import Git
 from git_batch.repo.index import parents

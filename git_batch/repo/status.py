@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 
 STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames")

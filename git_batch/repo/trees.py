@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import pygit2
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 
 DIRECTORY = 0o040000

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 import pygit2
 from pygit2.enums import Option
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
 from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
@@ -56,6 +56,9 @@ class Scanner:
         private: path of the private index; `base` of the person's index that it came from.
         problems: paths that the last scan found but git could not take.
         tree: what the private index holds, if it is what a scan found or a restore left.
+        raw: take changed files as they lie there, past the person's filters and `core.autocrlf`:
+            for work that is to be kept although git refuses it. An attribute can't be passed by:
+            what is no text in its `working-tree-encoding` stays refused.
     """
 
     def __init__(self, repo: Repository, excluded: Sequence[bytes] = ()) -> None:
@@ -64,6 +67,7 @@ class Scanner:
         self.private = os.path.join(repo.scratch, "scan.index")
         self.base = os.path.join(repo.scratch, "scan.base")
         self.problems: tuple[bytes, ...] = ()
+        self.raw = False
         self._files = frozenset(path for path in excluded if not path.endswith(b"/"))
         self._folders = tuple(path for path in excluded if path.endswith(b"/"))
         self._options = self._exclude() if excluded else ()
@@ -119,6 +123,15 @@ class Scanner:
                 tree = self.write_tree(exact=True)
         self.tree = tree
         return tree
+
+    def staged(self) -> Oid:
+        """Write the private index as it is: what a hook staged, who had it as its index.
+
+        Raises:
+            GitError: it has conflicts, or can't be read.
+        """
+        self.tree = None
+        return self.write_tree(exact=True)
 
     def changed_by_checks(self, tree: Oid) -> list[Change]:
         """List what changed in the working tree since the scan that gave `tree`; one walk.
@@ -200,8 +213,9 @@ class Scanner:
         # Without --sparse, files outside of a sparse checkout's cone would stay hidden.
         add = [*self._options, "add", "--all", "--ignore-errors", "--sparse"]
         self.problems = ()
+        env = {**self._env, **(self._unfiltered() if self.raw else {})}
         for _ in range(3):
-            result = self.repo.git.call(add, env=self._env, fsmonitor=True)
+            result = self.repo.git.call(add, env=env, fsmonitor=True)
             if result.status == 0:
                 return True
             if result.status != 1:
@@ -211,6 +225,19 @@ class Scanner:
                 return False
             # Something vanished between listing and reading.
         raise GitError("the working tree kept changing while it was being read")
+
+    def _unfiltered(self) -> dict[str, str]:
+        """Switch off, for one command, whatever refuses or changes the content of a file."""
+        asked = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.[a-z]+$"]
+        names = self.repo.git.call(asked).stdout.split(b"\0")
+        drivers = {name.rpartition(b".")[0] for name in names if name}
+        off = {"core.autocrlf": "false", "core.safecrlf": "false"}
+        for driver in map(os.fsdecode, drivers):
+            off |= {f"{driver}.clean": "", f"{driver}.process": "", f"{driver}.required": "false"}
+        env = {"GIT_CONFIG_COUNT": str(len(off))}
+        for i, (key, value) in enumerate(off.items()):
+            env |= {f"GIT_CONFIG_KEY_{i}": key, f"GIT_CONFIG_VALUE_{i}": value}
+        return env
 
     def _status(self) -> list[Entry]:
         """Compare the working tree with the private index, as `add -A` sees it."""

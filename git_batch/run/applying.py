@@ -8,8 +8,10 @@ instead of the tip, so that filters, modes and folders in the way are right.
 
 from __future__ import annotations
 
+from git_batch.core.attempt import Failure
 from git_batch.core.codec import quote
-from git_batch.core.model import Failure, InFlight, Outcome
+from git_batch.core.model import InFlight
+from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
 from git_batch.repo.merging import merge_trees
 from git_batch.repo.restore import restore

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_batch.core.model import LogRef
+from git_batch.core.attempt import LogRef
 from git_batch.run.output import excerpt
 
 KEPT = 1 << 20

@@ -7,7 +7,10 @@ task with whose it is; ours from before a crash is adopted (`repo.claims`).
 from __future__ import annotations
 
 from git_batch.core import events as ev
-from git_batch.core.model import BatchState, Failure, Outcome, TaskId
+from git_batch.core.attempt import Failure
+from git_batch.core.ids import TaskId
+from git_batch.core.model import BatchState
+from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo.claims import RemoteClaims
 from git_batch.run.context import RunContext

@@ -11,7 +11,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from git_batch.core.model import CheckResult, Command, Failure, InFlight, Outcome, Task
+from git_batch.core.attempt import CheckResult, Failure
+from git_batch.core.model import Command, InFlight, Task
+from git_batch.core.standing import Outcome
 from git_batch.core.template import render_command
 from git_batch.run.attemptlog import Piece
 from git_batch.run.context import RunContext
@@ -98,7 +100,10 @@ class Commands:
 
     def _publish(self) -> None:
         """Show others what was deferred, once a command turns out to be slow."""
-        self._c.journal.publish()
+        c = self._c
+        if c.state.in_flight and c.state.in_flight.log:  # a hook runs: the record names that log
+            c.logs.publish(c.now())
+        c.journal.publish()
 
 
 def limits(task: Task) -> Limits:

@@ -20,6 +20,7 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import TreeLock
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
+from git_batch.repo.stalelocks import wait_for
 from git_batch.repo.worktree import Scanner
 from git_batch.run.attemptlog import AttemptLog
 from git_batch.run.files import TaskFiles
@@ -39,6 +40,7 @@ class Tools:
     interrupt: Interrupt
     progress: Progress
     clock: Callable[[], datetime]
+    recheck: bool = False  # run checks also where they have passed on the same tree
 
 
 class RunContext:
@@ -59,6 +61,9 @@ class RunContext:
         self.branch = f"refs/heads/{state.branch}"
         untracked = state.authorization.untracked if state.authorization else ()
         self.scanner = Scanner(repo, untracked)
+        wait_for(self.scanner.private, opened=True)
+        # Whatever comes first, an index lock that a crash of ours left must not be in its way.
+        self.scanner.person.recover(self.scanner.private)
         self.files = TaskFiles(state, self.machine.plan, repo.layout.top)
         self.log = AttemptLog(Path(repo.scratch) / "output")
         self.logs = LogStore(repo, refs, state.batch_id, who)

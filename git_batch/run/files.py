@@ -14,10 +14,12 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from git_batch.core import template
-from git_batch.core.model import BatchState, InFlight, Plan, Task, Usage
+from git_batch.core.attempt import Usage
+from git_batch.core.model import BatchState, InFlight, Plan, Task
 from git_batch.repo.git import clean_environment
 
 _MOST = 1 << 20
@@ -106,8 +108,16 @@ class TaskFiles:
         """Read why the command can't go on without a person; empty if it said nothing."""
         return (_read(self.blocked) or "").strip()
 
-    def used(self) -> Usage:
-        """Read what the command says it used; anything but the documented form is unknown."""
+    def used(self, task: Task) -> Usage:
+        """Read what the command says it used; of an agent, what it does not say is noted."""
+        said = self._said()
+        if task.agent is None:
+            return said
+        no_tokens = said.input_tokens is None and said.output_tokens is None
+        return replace(said, usd_unsaid=int(said.usd is None), tokens_unsaid=int(no_tokens))
+
+    def _said(self) -> Usage:
+        """Read the usage file; anything but the documented form is unknown."""
         text = _read(self.usage)
         if text is None:
             return Usage()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import select
 import signal
 import time
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
     from types import FrameType
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """Let a signal end the process at once while nothing runs and a person is asked something.
+
+    A handler of ours would only count: the question would go on waiting for its answer.
+    """
+    ours = {number: signal.getsignal(number) for number in SIGNALS}
+    ours = {number: handler for number, handler in ours.items() if callable(handler)}
+    for number in ours:
+        is_int = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+
 
 _SAME_SIGNAL = 0.05  # s; a closed terminal or a wrapper often sends the same wish twice
 
@@ -72,6 +92,14 @@ class Interrupt:
     def fileno(self) -> int:
         """Return what gets readable when a signal comes, -1 unless installed."""
         return self._reader
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until the time is over or a signal comes; tell whether one came, or had before."""
+        if not self.count and self._reader >= 0:
+            select.select([self._reader], [], [], seconds)
+        elif not self.count:
+            time.sleep(seconds)
+        return bool(self.count)
 
     def drain(self) -> None:
         """Make it unreadable again; `count` stays."""

@@ -14,14 +14,20 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.codec import quote
+from git_batch.core.ids import Oid
 from git_batch.core.machine import Facts
-from git_batch.core.model import BatchStatus, InFlight, Oid, StopReason
+from git_batch.core.model import InFlight
+from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.errors import GitError, LockedError, PreconditionError, StaleError
 from git_batch.repo import attempts, commits
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff, paths_of
+from git_batch.run.baseline import run_baseline
+from git_batch.run.claiming import TaskClaims
 from git_batch.run.context import RunContext
 from git_batch.run.lineage import drift_of
+from git_batch.run.pausing import pause
+from git_batch.run.reviewing import Reviewer
 from git_batch.run.settling import Settler
 from git_batch.run.tasks import KEEP, TaskRunner
 
@@ -33,9 +39,12 @@ class Performer:
 
     def __init__(self, context: RunContext) -> None:
         self._c = context
-        self._tasks = TaskRunner(context)
+        self._claims = TaskClaims(context)
+        self._tasks = TaskRunner(context, self._claims)
         self._settler = Settler(context, self._tasks)
+        self._reviewer = Reviewer(context, self._tasks)
         self._sign = context.repo.signs_commits()
+        self._encoding = commits.encoding_of(context.repo)
         self._by_type: dict[type, Callable[[Any], ev.Event]] = {
             fx.Enroll: self._enroll,
             fx.StartAttempt: self._start_attempt,
@@ -59,20 +68,27 @@ class Performer:
 
     def after(self, event: ev.Event) -> None:
         """Do what may only happen once an event is recorded."""
-        ended_badly = isinstance(event, ev.Parked | ev.Reworked | ev.Interrupted | ev.Closed)
-        self._c.logs.publish(event.at, at_once=ended_badly)
-        if isinstance(event, ev.Committed) and self._settler.post_commit:
-            self._c.journal.publish()
-            self._settler.after_commit()
+        self._c.logs.publish(event.at, at_once=isinstance(event, ev.Closed))
+        self._claims.after(event)
+        if isinstance(event, ev.Committed):
+            self._settler.after_commit(self._c.machine.task(event.task))
 
     def _enroll(self, effect: fx.Enroll) -> ev.Event:
         drifted = self._drifted()
         if drifted is not None:
             return drifted
+        event = self._admit(effect)
+        first = self._c.machine.plan.baseline and not self._c.state.enrolled
+        if isinstance(event, ev.Closed) or not first:
+            return event
+        return run_baseline(self._c, self._tasks) or self._admit(effect)
+
+    def _admit(self, effect: fx.Enroll) -> ev.Enrolled | ev.Closed:
         facts = Facts(self._c.now(), self._c.runner)
         return self._c.machine.admit(self._c.state, effect, facts)
 
     def _start_attempt(self, effect: fx.StartAttempt) -> ev.Event:
+        pause(self._c, effect)
         drifted = self._drifted()
         if drifted is not None:
             return drifted
@@ -103,8 +119,11 @@ class Performer:
         return self._tasks.check(self._c.machine.task(flight.task), flight)
 
     def _review(self, effect: fx.Review) -> ev.Event:
-        """Keep the change for a person's verdict and go on with a clean tree."""
+        """Have a command judge, or keep the change for a person and go on with a clean tree."""
         flight = effect.flight
+        verdict = self._reviewer.review(self._c.machine.task(flight.task), flight)
+        if verdict is not None:
+            return verdict
         assert flight.tree is not None
         ref, changed = self._keep_tree(flight, flight.tree)
         assert ref is not None
@@ -122,11 +141,11 @@ class Performer:
     def _keep(self, effect: fx.KeepWork) -> ev.Event:
         c, flight = self._c, effect.flight
         base = c.repo.tree_of(c.state.head)
-        if not c.log.begun:
+        if not c.log.begun and flight.log is None:
             c.log.recover()
-            self._tasks.keep_log(flight)
+            self._tasks.keep_log(flight, at_once=True)
         c.scanner.begin(base)
-        ref, changed = self._keep_tree(flight, c.scanner.scan())
+        ref, changed = self._keep_tree(flight, self._tasks.scan_to_keep())
         now, shown, total = c.now(), changed[:KEEP], len(changed)
         match effect.ending:
             case fx.Rework():
@@ -229,6 +248,7 @@ class Performer:
                 who=c.who,
                 at=flight.since,
                 sign=self._sign,
+                encoding=self._encoding,
             )
             synced = c.journal.publish(durable=False)
             newer = c.state.in_flight

@@ -238,3 +238,29 @@ def _read(path: str, limit: int) -> bytes:
     finally:
         os.close(fd)
     return b"".join(parts)
+
+
+def ancestor_holding(name: str) -> int | None:
+    """Give the nearest of the processes that started us which has a file `batch/<name>` open.
+
+    None where there is none, or where the kernel doesn't tell.
+    """
+    pid, seen = os.getppid(), set[int]()
+    while pid > 1 and pid not in seen:
+        seen.add(pid)
+        stat = stat_of(pid) if sys.platform == "linux" else None
+        if stat is None:
+            return None
+        if any(target.endswith(f"/batch/{name}") for target in _open_files(pid)):
+            return pid
+        pid = stat.parent
+    return None
+
+
+def _open_files(pid: int) -> list[str]:
+    found = []
+    with suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found

@@ -8,13 +8,15 @@ keeps the change and goes on with a clean tree; the verdict is an event of its o
 from __future__ import annotations
 
 from git_batch.core import events as ev
-from git_batch.core.model import Actor, Failure, InFlight, Outcome, Task, Usage
+from git_batch.core.attempt import Failure, Usage
+from git_batch.core.model import Actor, InFlight, Task
+from git_batch.core.standing import Outcome
 from git_batch.repo.trees import paths_of
 from git_batch.run.commands import BLOCKED_STATUS, FEEDBACK, limits
 from git_batch.run.context import RunContext
 from git_batch.run.output import excerpt
 from git_batch.run.process import Ended, How
-from git_batch.run.tasks import TaskRunner, changed_tree
+from git_batch.run.tasks import TaskRunner, UnfitError, changed_tree
 
 REWORK_STATUS = 1
 HUMAN = "human"
@@ -38,7 +40,10 @@ class Reviewer:
         env = {**c.files.environment(task, flight), "BATCH_DIFF": str(c.files.diff)}
         argv = c.files.check(task, flight, task.review)
         ended, piece = self._tasks.commands.execute("review", argv, env, limits(task))
-        changes = c.scanner.changed_by_checks(flight.tree)
+        try:
+            changes = self._tasks.changed_since(flight.tree)
+        except UnfitError as error:
+            return self._failed(flight, error.failure, ended)
         if changes:
             failure = changed_tree(paths_of(changes), "review", Outcome.REVIEW_CHANGED_TREE)
             return self._failed(flight, failure, ended)

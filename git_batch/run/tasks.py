@@ -6,15 +6,23 @@ checks proves that they left it alone. There is no other scan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
 from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, ChecksFailed, ChecksPassed, Ran
+from git_batch.core.ids import Oid
 from git_batch.core.machine import accepts_empty
-from git_batch.core.model import CheckResult, Failure, InFlight, LogRef, Oid, Outcome, Task, Usage
+from git_batch.core.model import Command, InFlight, Task
 from git_batch.core.scope import literal_paths
-from git_batch.repo.trees import diff, paths_of
+from git_batch.core.standing import Outcome
+from git_batch.errors import GitError
+from git_batch.repo.trees import Change, diff, paths_of
+from git_batch.run.applying import apply_work
 from git_batch.run.attemptlog import reference
+from git_batch.run.checkcache import CheckCache
+from git_batch.run.claiming import TaskClaims
 from git_batch.run.commands import Commands, check_failure, failure_of, result_of
 from git_batch.run.context import RunContext
 from git_batch.run.fence import Fence
@@ -24,13 +32,26 @@ KEEP = 100
 """Changed paths that an event lists; the total is always said."""
 
 
+T = TypeVar("T")
+
+
+class UnfitError(Exception):
+    """git can't take what is in the working tree, though it could if it took it unfiltered."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
 class TaskRunner:
     """Runs commands and checks of the attempt in flight."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, claims: TaskClaims) -> None:
         self._c = context
         self.commands = Commands(context)
         self._fence = Fence(context)
+        self._cache = CheckCache(recheck=context.tools.recheck)
+        self._claims = claims
 
     def run(self, task: Task, flight: InFlight) -> Ran | AttemptFailed:
         """Run the task's command and compare what it left with the scope."""
@@ -38,21 +59,29 @@ class TaskRunner:
         base = c.repo.tree_of(flight.parent)
         c.log.begin()
         c.files.begin(task, flight)
+        c.scanner.raw = False
         c.scanner.begin(base)
-        self._fence.raise_()
-        ended, piece = self.commands.task(task, flight)
-        usage = c.files.used()
-        breach = self._fence.breach(flight)
-        failure = breach or failure_of(c, task, ended, piece)
+        failure = self._claims.take(flight.task)
         if failure is not None:
-            return self._failed(flight, failure, ended.status, usage)
-        tree = c.scanner.scan(also=literal_paths(task.scope))
+            return self._failed(flight, failure, None, Usage())
+        if flight.work is not None:
+            failure = apply_work(c, flight)
+            if failure is not None:
+                return self._failed(flight, failure, None, Usage())
+            c.scanner.begin(base)
+        failure, status, usage = self._command(task, flight)
+        if failure is not None:
+            return self._failed(flight, failure, status, usage)
+        try:
+            tree = self.scan(also=literal_paths(task.scope))
+        except UnfitError as error:
+            return self._failed(flight, error.failure, status, usage)
         changes = diff(c.repo.objects, base, tree)
-        failure = self._problems(c.scanner.problems) or refuse(task, changes)
+        failure = unfit(c.scanner.problems) or refuse(task, changes)
         if failure is None and not changes and not accepts_empty(task):
             failure = Failure(Outcome.EMPTY, "the command changed nothing")
         if failure is not None:
-            return self._failed(flight, failure, ended.status, usage)
+            return self._failed(flight, failure, status, usage)
         return Ran(
             at=c.now(),
             task=task.id,
@@ -63,72 +92,155 @@ class TaskRunner:
             log=None if task.checks else self.keep_log(flight),
             usage=usage,
             message=c.files.body().encode("utf-8", "replace"),
+            links=tuple(change.path for change in changes if change.is_symlink)[:KEEP],
         )
+
+    def _command(self, task: Task, flight: InFlight) -> tuple[Failure | None, int | None, Usage]:
+        """Run the command between two looks at the fence; work that is only applied has none."""
+        if flight.apply_only:
+            return None, None, Usage()
+        self._fence.raise_()
+        ended, piece = self.commands.task(task, flight)
+        usage = self._c.files.used(task)
+        breach = self._fence.breach(flight)
+        return breach or failure_of(self._c, task, ended, piece), ended.status, usage
 
     def check(self, task: Task, flight: InFlight) -> ChecksPassed | ChecksFailed | AttemptFailed:
         """Run the task's checks in order, to the first that does not pass."""
         assert flight.tree is not None
-        results, failure = self._check_all(task, flight, flight.tree)
+        # The fence was looked at when the command ended, and nothing but ours has run since.
+        results, failure = self._check_all(task, flight, flight.tree, raised=self._fence.up)
         now = self._c.now()
         if failure is None:
             log = self.keep_log(flight)
             return ChecksPassed(now, task.id, flight.attempt, results, log)
         if failure.outcome is Outcome.INTERRUPTED:
             return self._failed(flight, failure, flight.exit_status, Usage())
-        log = self.keep_log(flight)
+        log = self.keep_log(flight, at_once=True)
         return ChecksFailed(now, task.id, flight.attempt, failure, results, log)
+
+    def scan(self, also: Sequence[bytes] = ()) -> Oid:
+        """Take the working tree as `git add` would.
+
+        Raises:
+            UnfitError: a filter, an encoding or a rule about line ends refuses a file.
+            GitError: git fails without those as well, so it is not the files' fault.
+        """
+        return self._fitting(lambda: self._c.scanner.scan(also))
+
+    def changed_since(self, tree: Oid) -> list[Change]:
+        """List what was changed since the scan that gave `tree`; errors as of `scan`."""
+        return self._fitting(lambda: self._c.scanner.changed_by_checks(tree))
+
+    def _fitting(self, look: Callable[[], T]) -> T:
+        """Look at the working tree; tell what git refuses to take from what git can't do."""
+        try:
+            return look()
+        except GitError as error:
+            self._c.scanner.raw = True
+            look()
+            reason = f"git can't take what is in the working tree: {error.message}"
+            feedback = f"{reason}\n\nThe work is kept as it was, unfiltered."
+            raise UnfitError(Failure(Outcome.COMMIT_FAILED, reason, feedback)) from None
+
+    def scan_to_keep(self) -> Oid:
+        """Take the working tree, unfiltered if it must be, so that nothing of it is lost."""
+        scanner = self._c.scanner
+        scanner.raw = False
+        try:
+            return scanner.scan()
+        except GitError:
+            scanner.raw = True  # and stays so while its paths are put back
+            return scanner.scan()
+
+    def moved(self, flight: InFlight) -> Failure | None:
+        """Put right what a hook did to branch and HEAD; say so if it was not simply committing."""
+        refs = self._c.refs
+        if refs.symbolic() == self._c.branch and refs.read(self._c.branch) == flight.parent:
+            return None
+        return self._fence.breach(flight)
 
     def check_again(self, task: Task, flight: InFlight, tree: Oid) -> Failure | None:
         """Run the checks on a tree that a hook changed."""
         return self._check_all(task, flight, tree)[1]
 
     def _check_all(
-        self, task: Task, flight: InFlight, tree: Oid
+        self, task: Task, flight: InFlight, tree: Oid, *, raised: bool = False
     ) -> tuple[tuple[CheckResult, ...], Failure | None]:
         results: list[CheckResult] = []
+        if not task.checks:
+            return (), None
+        reused = self._cache.passed(self._c.state, task, tree)
+        if reused is not None:
+            for result in reused:
+                self._c.log.add(result.command).ending = "not run: it has passed on this tree"
+            return reused, None
+        failure = None
+        if not raised:
+            self._fence.raise_()
         for command in task.checks:
             ended, piece = self.commands.check(task, flight, command)
             results.append(result_of(ended, piece))
             failure = check_failure(ended, piece)
             if failure is not None:
-                return tuple(results), failure
-        moved = self._fence.breach(flight)
-        if moved is not None:
-            return tuple(results), moved
-        changes = self._c.scanner.changed_by_checks(tree) if task.checks else []
+                break
+        failure = self._fence.breach(flight) or failure
+        if failure is not None:
+            return tuple(results), failure
+        try:
+            changes = self.changed_since(tree)
+        except UnfitError as error:
+            return tuple(results), error.failure
         if changes:
-            return tuple(results), _changed_tree(paths_of(changes))
-        return tuple(results), None
+            outcome = Outcome.CHECK_CHANGED_TREE
+            return tuple(results), changed_tree(paths_of(changes), "checks", outcome)
+        return self._cache.note(task, tree, tuple(results)), None
 
-    def keep_log(self, flight: InFlight) -> LogRef | None:
-        """Keep the attempt's output; say how it can be found again."""
+    def check_base(self, task: Task, flight: InFlight, command: Command) -> Failure | None:
+        """Run one check on what no task has changed yet; None if it passed."""
+        self._c.files.begin(task, flight)
+        self._fence.raise_()
+        ended, piece = self.commands.check(task, flight, command)
+        return self._fence.breach(flight) or check_failure(ended, piece)
+
+    def keep_log(self, flight: InFlight, *, at_once: bool = False) -> LogRef | None:
+        """Keep the attempt's output; say how it can be found again.
+
+        At once, by its ref, if the attempt has failed: its log is what a person needs then, and
+        an event must not name what a crash could lose.
+        """
         text = self._c.log.text()
         place = self._c.machine.graph.index[flight.task]
         self._c.logs.put(place, flight.task, flight.attempt, text)
+        if at_once:
+            self._c.logs.publish(self._c.now())
         return reference(text)
 
     def _failed(
         self, flight: InFlight, failure: Failure, status: int | None, usage: Usage
     ) -> AttemptFailed:
-        log = self.keep_log(flight)
+        log = self.keep_log(flight, at_once=True)
         return AttemptFailed(
             self._c.now(), flight.task, flight.attempt, failure, status, log, usage
         )
 
-    def _problems(self, paths: Sequence[bytes]) -> Failure | None:
-        if not paths:
-            return None
-        named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
-        text = f"left what git can't take: {named}"
-        listing = "\n".join(quote(p) for p in paths[:KEEP])
-        return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
+
+def unfit(paths: Sequence[bytes]) -> Failure | None:
+    """Say that git left paths out; None if there are none."""
+    if not paths:
+        return None
+    named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
+    text = f"left what git can't take: {named}"
+    listing = "\n".join(quote(p) for p in paths[:KEEP])
+    return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
 
 
-def _changed_tree(paths: list[bytes]) -> Failure:
+def changed_tree(paths: list[bytes], who: str, outcome: Outcome) -> Failure:
+    """Say that checks or a review did not leave the tree as it was."""
     named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
     listing = "\n".join(quote(p) for p in paths[:KEEP])
     return Failure(
-        Outcome.CHECK_CHANGED_TREE,
-        f"the checks changed {named}; a check must leave the tree as it was",
-        f"The checks changed these paths:\n\n{listing}",
+        outcome,
+        f"the {who} changed {named}; what only looks must leave the tree as it was",
+        f"The {who} changed these paths:\n\n{listing}",
     )

@@ -2,20 +2,13 @@
 
 First look, then decide, then go on. Nothing here destroys work, and every command can be pasted
 into a shell as it is: ids are plain words by the plan's rules, all else is quoted. A label says
-what a command is for.
+what a command is for. Only commands that exist are named: what can't be done yet is no help.
 """
 
 from __future__ import annotations
 
-from git_batch.core.model import (
-    RESUMABLE,
-    BatchState,
-    BatchStatus,
-    Outcome,
-    Plan,
-    StopReason,
-    TaskStatus,
-)
+from git_batch.core.model import BatchState, Plan
+from git_batch.core.standing import RESUMABLE, BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.views.escape import one_line, shell_word
 from git_batch.views.standing import Board, Standing
 
@@ -38,24 +31,28 @@ _LOOK_AT_THE_CHANGE = frozenset(
 
 def task_commands(board: Board, standing: Standing) -> list[Labelled]:
     """Give the commands for one task that waits for a person; only a look at any other."""
-    look = [("look", _look(standing))]
+    first = [("look", look(standing))]
     if not standing.waits or board.live or board.state.status not in RESUMABLE:
-        return look
+        return first
     task = standing.task.id
     if standing.state is TaskStatus.IN_REVIEW:
         return [
-            *look,
+            *first,
             ("accept", f"git batch review {task} --accept"),
             ("ask for more", f"git batch review {task} --rework -m 'WHY'"),
             ("reject", f"git batch review {task} --reject -m 'WHY'"),
         ]
     answer = " -m 'ANSWER'" if standing.outcome is Outcome.BLOCKED else ""
-    found = [*look, ("try again", f"git batch retry {task}{answer}")]
+    found = [*first, ("try again", f"git batch retry {task}{answer}")]
     last = standing.last
     if last is not None and last.ref is not None:
         found.append(("go on from its work", f"git batch retry {task} --from-attempt {last.n}"))
+    return [*found, ("leave it out", _leave_out(board, standing))]
+
+
+def _leave_out(board: Board, standing: Standing) -> str:
     dependents = " --dependents" if board.skips(standing.place) else ""
-    return [*found, ("leave it out", f"git batch skip {task}{dependents}")]
+    return f"git batch skip {standing.task.id}{dependents}"
 
 
 def kept_work(standing: Standing) -> list[Labelled]:
@@ -82,21 +79,23 @@ def list_next(board: Board) -> list[str]:
     for standing in board:
         if standing.waits:
             found += [command for _, command in task_commands(board, standing)]
-    found += _for_batch(board)
+    found += for_batch(board)
     return list(dict.fromkeys(found))
 
 
-def _look(standing: Standing) -> str:
+def look(standing: Standing) -> str:
+    """Give the command that shows why a task stands where it does."""
     what = "--diff" if standing.outcome in _LOOK_AT_THE_CHANGE else "--output"
     return f"git batch show {standing.task.id} {what}"
 
 
-def _for_batch(board: Board) -> list[str]:
+def for_batch(board: Board) -> list[str]:
+    """Give what helps with the batch as a whole, whatever its tasks need."""
     state = board.state
     if board.live:
         return []
     if state.status is BatchStatus.COMPLETED:
-        return ["git batch verify", "git batch land"]
+        return [f"git log --oneline {state.base[:10]}..{shell_word(state.branch)}"]
     if state.status is BatchStatus.ABANDONED:
         return []
     useless = ("", "git batch report")  # whoever reads this has that before their eyes

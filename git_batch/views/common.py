@@ -10,15 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
-from git_batch.core.model import (
-    BatchStatus,
-    Command,
-    Oid,
-    StopReason,
-    TaskStatus,
-    Usage,
-)
+from git_batch.core.ids import Oid
+from git_batch.core.model import Command
+from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
 from git_batch.views.escape import MORE, one_line, printable
 
 VERSION = 1
@@ -167,7 +163,7 @@ def usage_text(usage: Usage) -> str:
 
 def usage_json(usage: Usage) -> dict[str, float | int | None] | None:
     """Give what agents used, None if nobody wrote anything."""
-    if usage == Usage():
+    if not usage.said:
         return None
     return {
         "usd": usage.usd,

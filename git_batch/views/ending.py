@@ -1,12 +1,31 @@
-"""What a run says when it ends: where the batch stands, why, and what a person can do next."""
+"""What a run says when it ends: where the batch stands, why, and what a person can do next.
+
+One look for each task that needs a person, and the report: what there is to decide stands there,
+beside the reasons, rather than in a list of commands that nobody can choose from.
+"""
 
 from __future__ import annotations
 
 from git_batch.core.machine import counts
 from git_batch.core.model import BatchState, Plan
-from git_batch.views.commands import next_commands
+from git_batch.core.standing import BatchStatus, StopReason
+from git_batch.views.commands import for_batch, look
 from git_batch.views.common import batch_text, counts_text, rows
-from git_batch.views.escape import one_line
+from git_batch.views.escape import MORE, one_line
+from git_batch.views.standing import Board
+
+LOOKS = 5
+"""Tasks that are named with a command; the report has them all."""
+
+_DECIDE = frozenset(
+    {
+        StopReason.NEEDS_HUMAN,
+        StopReason.REVIEW_PENDING,
+        StopReason.FAIL_FAST,
+        StopReason.FAILURE_LIMIT,
+    }
+)
+"""Ends that a person's decisions about tasks lead on from."""
 
 
 def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> str:
@@ -22,7 +41,19 @@ def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> st
     ]
     if state.reason:
         lines.append(("reason", one_line(state.reason)))
-    lines += [("next", command) for command in next_commands(state, plan)]
+    lines += [("next", line) for line in _next(state, plan)]
     if back is not None:
         lines.append(("back", f"git switch {one_line(back)}"))
     return "\n".join(rows(lines))
+
+
+def _next(state: BatchState, plan: Plan) -> list[str]:
+    board = Board(state, plan, live=False)
+    looks = [look(standing) for standing in board if standing.waits]
+    lines = looks[:LOOKS]
+    if len(looks) > LOOKS:
+        lines.append(f"{MORE} and {len(looks) - LOOKS} more")
+    # Where tasks wait for a decision, going on comes after it.
+    first = looks and state.status is BatchStatus.NEEDS_HUMAN and state.stop in _DECIDE
+    following = [] if first else for_batch(board)
+    return list(dict.fromkeys([*lines, *following, "git batch report"]))

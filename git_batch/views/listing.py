@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from git_batch.core.model import BatchId, TaskStatus
+from git_batch.core.ids import BatchId
+from git_batch.core.standing import TaskStatus
 from git_batch.views.common import VERSION, batch_text, counts_text, rfc3339, stop_of
 from git_batch.views.escape import one_line
 
 if TYPE_CHECKING:
-    from git_batch.core.record import Entry, Header
+    from git_batch.core.entries import Entry, Header
 
 
 class Listed(NamedTuple):

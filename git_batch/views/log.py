@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from git_batch.core import events as ev
-from git_batch.core.model import Oid, TaskId
+from git_batch.core.ids import Oid, TaskId
 from git_batch.core.record import subject
 from git_batch.views.common import VERSION, moment, rfc3339, short
 from git_batch.views.escape import one_line
 
 if TYPE_CHECKING:
-    from git_batch.core.record import Entry
+    from git_batch.core.entries import Entry
 
 Entries = Sequence[tuple[Oid, "Entry"]]
 

@@ -15,16 +15,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from git_batch.core.attempt import Attempt, CheckResult, Usage
 from git_batch.core.duration import format_duration
-from git_batch.core.model import (
-    Attempt,
-    CheckResult,
-    Outcome,
-    Task,
-    TaskId,
-    TaskStatus,
-    Usage,
-)
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Task
+from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.views.commands import Labelled, kept_work, list_next, task_commands
 from git_batch.views.common import (
     NOT_RUN,
@@ -39,7 +34,7 @@ from git_batch.views.common import (
     usage_text,
     words,
 )
-from git_batch.views.escape import MORE, output_text
+from git_batch.views.escape import MORE, output_text, path_text
 from git_batch.views.standing import Board, Standing
 
 Logs = Callable[[TaskId, int], bytes | None]
@@ -165,8 +160,8 @@ def _facts(board: Board, standings: list[Standing]) -> list[tuple[str, str]]:
 
 def _usage(usage: Usage, history: list[Attempt]) -> str:
     said = usage_text(usage)
-    wrote = sum(attempt.usage != Usage() for attempt in history)
-    if usage == Usage() or wrote == len(history):
+    wrote = sum(attempt.usage.said for attempt in history)
+    if not usage.said or wrote == len(history):
         return said
     return f"{said} (unknown for {len(history) - wrote} of {counted(len(history), 'attempt')})"
 
@@ -228,7 +223,15 @@ def check_end(check: CheckResult) -> str:
     ended = check.outcome if check.status is None else f"exit {check.status}"
     if check.outcome == _PASSED:
         ended = _PASSED
+    if check.reused:
+        return f"{words(ended)}, reused"
     return f"{words(ended)}, {format_duration(check.seconds)}"
+
+
+def links_text(attempt: Attempt) -> str:
+    """Name the symbolic links among what an attempt's command changed."""
+    more = [f"and {len(attempt.links) - _LISTED} more"] if len(attempt.links) > _LISTED else []
+    return ", ".join([*map(path_text, attempt.links[:_LISTED]), *more])
 
 
 def seconds(attempt: Attempt) -> float:
@@ -238,6 +241,8 @@ def seconds(attempt: Attempt) -> float:
 
 def _details(standing: Standing) -> list[tuple[str, str]]:
     found = []
+    if standing.last is not None and standing.last.links:
+        found.append(("symbolic links", links_text(standing.last)))
     check = failed_check(standing.last)
     if standing.waits and check is not None:
         found.append(("failed check", f"{check.command} ({check_end(check)})"))

@@ -15,16 +15,9 @@ from typing import Any
 from git_batch.core import agenda as agendas
 from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
-from git_batch.core.model import (
-    Authorization,
-    Budget,
-    Command,
-    OnEmpty,
-    Plan,
-    Task,
-    TaskId,
-    TaskStatus,
-)
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Authorization, Budget, Command, Plan, Task
+from git_batch.core.standing import OnEmpty, TaskStatus
 from git_batch.core.template import expand, render_command, values_of
 from git_batch.views.common import (
     VERSION,
@@ -104,6 +97,7 @@ def confirmation_text(
             *_policy(plan, a.fail_fast),
             *_budget(a.budget, a.deadline_at),
             ("expires", "never" if a.expires_at is None else moment(a.expires_at)),
+            *([("claims", f"each task, on '{one_line(a.claim)}'")] if a.claim else []),
             *_shared_limits(plan, order),
         ]
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from git_batch.core.model import Attempt, BatchState, CheckResult, Plan
+from git_batch.core.attempt import Attempt, CheckResult
+from git_batch.core.model import BatchState, Plan
 from git_batch.views.commands import list_next, next_commands
 from git_batch.views.common import Drift, field, rfc3339, rows
 from git_batch.views.escape import one_line, path_text, printable
@@ -117,6 +118,7 @@ def _attempt_json(standing: Standing, attempt: Attempt) -> dict[str, Any]:
         "checks": [_check_json(check) for check in attempt.checks],
         "changed_paths": [path_text(path) for path in attempt.changed],
         "changed_total": attempt.changed_total,
+        "links": [path_text(path) for path in attempt.links],
         "ref": attempt.ref,
         "log": log and {"size": log.size, "sha256": log.sha256, "show": show},
     }
@@ -128,4 +130,5 @@ def _check_json(check: CheckResult) -> dict[str, Any]:
         "outcome": check.outcome,
         "status": check.status,
         "seconds": check.seconds,
+        "reused": check.reused,
     }

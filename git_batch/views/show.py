@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from git_batch.core import events as ev
+from git_batch.core.attempt import Attempt
 from git_batch.core.duration import format_duration
-from git_batch.core.model import Attempt, BatchState, BatchStatus, InFlight, Outcome, Plan, TaskId
+from git_batch.core.ids import TaskId
+from git_batch.core.model import BatchState, InFlight, Plan
+from git_batch.core.standing import BatchStatus, Outcome
 from git_batch.views.commands import kept_work, task_commands
 from git_batch.views.common import (
     VERSION,
@@ -19,7 +22,7 @@ from git_batch.views.common import (
     words,
 )
 from git_batch.views.escape import one_line, output_text, path_text, printable, shell_word
-from git_batch.views.outline import Logs, check_end, checks_text, seconds
+from git_batch.views.outline import Logs, check_end, checks_text, links_text, seconds
 from git_batch.views.report import history_json
 from git_batch.views.standing import Board, Standing
 from git_batch.views.status import task_json
@@ -112,6 +115,8 @@ def _attempt(standing: Standing, attempt: Attempt) -> list[str]:
         lines += [f"    {path_text(path)}" for path in attempt.changed]
         more = attempt.changed_total - len(attempt.changed)
         lines += [f"    ... {counted(more, 'more file')}"] if more > 0 else []
+    if attempt.links:
+        lines += field("links", links_text(attempt), 2, _COLUMN)
     if attempt.ref is not None:
         lines += field("kept", one_line(attempt.ref), 2, _COLUMN)
         lines += field("see it", f"git show --first-parent {shell_word(attempt.ref)}", 2, _COLUMN)
@@ -200,6 +205,8 @@ def _took(event: ev.Ran, flight: InFlight) -> str:
 
 
 def _checks(event: ev.ChecksPassed) -> str:
-    took = format_duration(sum(check.seconds for check in event.checks))
     noun = "check" if len(event.checks) == 1 else "checks"
+    if all(check.reused for check in event.checks):
+        return f"{noun} passed on the same tree before, not run again"
+    took = format_duration(sum(check.seconds for check in event.checks))
     return f"{noun} passed ({took})"

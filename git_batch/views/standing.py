@@ -14,24 +14,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from git_batch.core import agenda as agendas
+from git_batch.core.attempt import Attempt, Usage
 from git_batch.core.graph import Graph
-from git_batch.core.model import (
-    FREE,
-    Attempt,
-    BatchState,
-    BatchStatus,
-    InFlight,
-    Oid,
-    Outcome,
-    Phase,
-    Plan,
-    StopReason,
-    Task,
-    TaskId,
-    TaskRecord,
-    TaskStatus,
-    Usage,
-)
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, InFlight, Plan, Task, TaskRecord
+from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
 from git_batch.views.common import names, stop_of
 
 Verdict = tuple[Outcome | None, str]

@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from git_batch.core.duration import format_duration
 from git_batch.core.machine import counts
-from git_batch.core.model import (
-    Authorization,
-    BatchState,
-    InFlight,
-    Phase,
-    Plan,
-    TaskStatus,
-)
+from git_batch.core.model import Authorization, BatchState, InFlight, Plan
+from git_batch.core.standing import Phase, TaskStatus
 from git_batch.views.common import (
     VERSION,
     Drift,
@@ -43,7 +37,7 @@ from git_batch.views.common import (
 from git_batch.views.escape import one_line
 
 if TYPE_CHECKING:
-    from git_batch.core.record import Entry, Header, Totals
+    from git_batch.core.entries import Entry, Header, Totals
     from git_batch.views.standing import Board, Standing
 
 NAMED = 20

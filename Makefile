@@ -14,7 +14,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv test test-long demo bench format constraints clean-venv FORCE
+.PHONY: help venv test test-long demo bench format docs constraints clean-venv FORCE
 
 help:
 	@echo 'make test         every check that CI runs; the first failure ends it (ARGS="-k word" goes to pytest)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make demo         a real plan on a real project, from start to report'
 	@echo 'make bench        measure what the documentation says about speed'
 	@echo 'make format       format the code and sort its imports'
+	@echo 'make docs         make the man page and the tables of README.md anew'
 	@echo 'make constraints  resolve all dependencies anew and pin them in constraints.txt'
 	@echo 'make clean-venv   remove .venv'
 	@echo
@@ -98,7 +99,7 @@ test: $(STAMP)
 	@echo '== layers'
 	@out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
 	@echo '== tests'
-	@$(BIN)/python -m pytest --quiet $(ARGS)
+	@$(BIN)/python -m pytest --quiet -n auto $(ARGS)
 
 # The later -m replaces the one in pyproject.toml. Half an hour for each test instead of a minute.
 test-long: $(STAMP)
@@ -107,6 +108,9 @@ test-long: $(STAMP)
 format: $(STAMP)
 	@$(BIN)/ruff check --quiet --select I --fix .
 	@$(BIN)/ruff format --quiet .
+
+docs: $(STAMP)
+	@$(BIN)/python -m tests.docs
 
 # --- to look at -----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,16 @@ from pygit2.enums import ConfigLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# Before anybody imports them: the tests of the commands share them with those of the processes.
+pytest.register_assert_rewrite(
+    "tests.e2e.scene", "tests.e2e.job", "tests.hooks.pushing", "tests.hooks.hosts"
+)
+
+# A background job has signals ignored, and so would each process that a test starts to interrupt.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 CONFIG = """\
 [user]

@@ -52,7 +52,8 @@ def environment(home: Path) -> dict[str, str]:
     """Give an environment in which no personal setting of git counts."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     (home / ".gitconfig").write_text(
-        "[user]\n\tname = T\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
+        "[user]\n\tname = T\n\temail = t@example.com\n"
+        "[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"
     )
     return {**kept, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
 

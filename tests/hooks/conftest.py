@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.hooks.pushing", "tests.hooks.hosts")
-
-from tests.conftest import git  # noqa: E402
-from tests.hooks.hosts import hooks  # noqa: E402
-from tests.hooks.pushing import copy_of, finished  # noqa: E402
+from tests.conftest import git
+from tests.hooks.hosts import hooks
+from tests.hooks.pushing import copy_of, finished
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from git_batch.core.model import Oid
+from git_batch.core.ids import Oid
 from git_batch.hooks.updates import Update, of_framework, of_pre_push, of_pre_receive, of_update
 
 A, B, ZERO = Oid("a" * 40), Oid("b" * 40), "0" * 40

@@ -7,28 +7,13 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 
 from git_batch.core import effects as fx
+from git_batch.core import entries, record
 from git_batch.core import events as ev
-from git_batch.core import record
+from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, next_attempt
-from git_batch.core.model import (
-    Actor,
-    Authorization,
-    BatchId,
-    BatchState,
-    BatchStatus,
-    Budget,
-    CheckResult,
-    Command,
-    Failure,
-    LogRef,
-    Oid,
-    Outcome,
-    Plan,
-    StopReason,
-    Task,
-    TaskId,
-    Usage,
-)
+from git_batch.core.model import Actor, Authorization, BatchState, Budget, Command, Plan, Task
+from git_batch.core.standing import BatchStatus, Outcome, StopReason
 
 START = datetime(2030, 1, 31, 20, 0, tzinfo=UTC)
 ANN = Actor("Ann", "ann@example.org")
@@ -68,7 +53,7 @@ class Story:
         self.machine = Machine(plan)
         self.plan = plan
         self.now = START
-        self.entries: list[tuple[Oid, record.Entry]] = []
+        self.entries: list[tuple[Oid, entries.Entry]] = []
         self._state: BatchState | None = None
         self.fold(
             ev.Created(
@@ -84,11 +69,11 @@ class Story:
         return self._state
 
     @property
-    def header(self) -> record.Header:
+    def header(self) -> entries.Header:
         return record.parse_header(record.header(self.state))
 
     @property
-    def entry(self) -> record.Entry:
+    def entry(self) -> entries.Entry:
         return self.entries[-1][1]
 
     def tick(self) -> datetime:

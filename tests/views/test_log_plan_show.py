@@ -5,16 +5,9 @@ from datetime import timedelta
 import pytest
 
 from git_batch.core import events as ev
-from git_batch.core.model import (
-    Authorization,
-    BatchStatus,
-    Budget,
-    OnEmpty,
-    Outcome,
-    Plan,
-    StopReason,
-    TaskId,
-)
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Authorization, Budget, Plan
+from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, StopReason
 from git_batch.views.log import log_json, log_lines
 from git_batch.views.plan import confirmation_text, plan_json, plan_text, run_order
 from git_batch.views.show import progress_line, show_json, show_text

@@ -7,13 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from git_batch.core import events as ev
-from git_batch.core.model import (
-    BatchStatus,
-    Budget,
-    Outcome,
-    StopReason,
-    TaskId,
-)
+from git_batch.core.ids import TaskId
+from git_batch.core.model import Budget
+from git_batch.core.standing import BatchStatus, Outcome, StopReason
 from git_batch.views.commands import next_commands
 from git_batch.views.escape import json_text
 from git_batch.views.html import report_html
@@ -146,7 +142,11 @@ def test_a_used_up_budget_is_renewed_for_what_is_left() -> None:
 @pytest.mark.parametrize(
     ("status", "stop", "expected"),
     [
-        (BatchStatus.COMPLETED, StopReason.COMPLETED, ["git batch verify", "git batch land"]),
+        (
+            BatchStatus.COMPLETED,
+            StopReason.COMPLETED,
+            ["git log --oneline bbbbbbbbbb..batch/demo"],
+        ),
         (BatchStatus.FAILED, StopReason.LINEAGE_BROKEN, ["git log x", "git batch verify"]),
         (BatchStatus.NEEDS_HUMAN, StopReason.FOREIGN_COMMITS, ["git log x", "git batch resume"]),
     ],
@@ -187,7 +187,8 @@ def test_json_has_the_history_and_the_next_commands() -> None:
     c = next(t for t in told["tasks"] if t["id"] == "c")
     assert [h["outcome"] for h in c["history"]] == ["check_failed", "committed"]
     first = c["history"][0]
-    assert first["checks"] == [{"command": CHECK, "outcome": "failed", "status": 1, "seconds": 2.5}]
+    expected = {"command": CHECK, "outcome": "failed", "status": 1, "seconds": 2.5}
+    assert first["checks"] == [{**expected, "reused": False}]
     assert first["changed_paths"] == ["src/a"]
     assert first["ref"] == f"{ATTEMPTS}/c/1"
     assert first["log"]["show"] == "git batch show c --output --attempt 1"

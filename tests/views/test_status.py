@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from git_batch.core import events as ev
-from git_batch.core.model import BatchStatus, Outcome, StopReason, TaskStatus, Usage
+from git_batch.core.attempt import Usage
+from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.views.escape import json_text
 from git_batch.views.listing import Listed, list_json, list_text
 from git_batch.views.status import status_json, status_text

@@ -19,7 +19,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Table = dict[str, Any]
 
 _PLAIN = frozenset({int, bool, float, datetime})
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}

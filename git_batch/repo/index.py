@@ -22,12 +22,10 @@ import time
 from collections.abc import Iterable, Sequence
 
 from git_batch.core.ids import Oid
-from git_batch.errors import GitError, LockedError
+from git_batch.errors import GitError
 from git_batch.repo.repository import Repository
+from git_batch.repo.stalelocks import LOCK_WAIT, held
 from git_batch.repo.trees import EMPTY_BLOB, Change
-
-LOCK_WAIT = 10.0
-"""Seconds to wait for an index lock that somebody else holds."""
 
 _SWAPS = 5
 _AS_ARGUMENTS = 200
@@ -279,20 +277,9 @@ class PersonIndex:
                 return
             except FileExistsError:
                 if time.monotonic() > limit:
-                    raise self._locked() from None
+                    lock = os.path.realpath(self._lock)
+                    raise held(lock, "the index", LOCK_WAIT) from None
                 time.sleep(random.uniform(0.01, 0.1))
-
-    def _locked(self) -> LockedError:
-        state = _stat(self._lock)
-        age = f"{max(0.0, time.time() - state.st_mtime):.0f} seconds old" if state else "gone now"
-        holder = _holder(os.path.realpath(self._lock))
-        return LockedError(
-            f"could not lock the index within {LOCK_WAIT:.0f} seconds: "
-            f"'{self._lock}' exists, {age}",
-            f"process {holder} has it open"
-            if holder
-            else "no process has it open: an editor of a git command, or a git that crashed",
-        )
 
 
 def parents(path: bytes) -> Iterable[bytes]:
@@ -317,19 +304,3 @@ def _stat(path: str) -> os.stat_result | None:
 def _same_file(a: str, b: str) -> bool:
     here, there = _stat(a), _stat(b)
     return here is not None and there is not None and os.path.samestat(here, there)
-
-
-def _holder(path: str) -> int | None:
-    """Find a process that has a file open; None if /proc does not tell."""
-    try:
-        processes = [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return None
-    for process in processes:
-        try:
-            files = os.listdir(f"/proc/{process}/fd")
-            if any(os.readlink(f"/proc/{process}/fd/{file}") == path for file in files):
-                return int(process)
-        except OSError:  # another user's, or gone meanwhile
-            continue
-    return None

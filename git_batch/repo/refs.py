@@ -20,9 +20,7 @@ from git_batch.core.ids import Oid
 from git_batch.errors import GitError, StaleError
 from git_batch.repo import durability, stalelocks
 from git_batch.repo.repository import Repository
-
-LOCK_WAIT = 10.0
-"""Seconds to wait for a lock that somebody else holds."""
+from git_batch.repo.stalelocks import LOCK_WAIT
 
 _LOCKED = ("failed to lock", "locked file", "is locked")
 """How libgit2 says that a lock is in the way; it has no code for it."""

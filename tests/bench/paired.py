@@ -49,8 +49,11 @@ def paired(a: Callable[[], float], b: Callable[[], float], rounds: int) -> tuple
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Give an environment in which no personal setting of git counts."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    """Give an environment in which no personal setting of git or Python counts.
+
+    `PYTHONDONTWRITEBYTECODE` above all: an installed package is compiled once, not in each run.
+    """
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PYTHON"))}
     (home / ".gitconfig").write_text(
         "[user]\n\tname = T\n\temail = t@example.com\n"
         "[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"

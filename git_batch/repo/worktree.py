@@ -39,8 +39,9 @@ from git_batch.repo.trees import Change, diff, lookup
 from git_batch.repo.untouched import is_untouched
 
 _IN_PROCESS = 512 * 1024
-"""Bytes of an index up to which libgit2 writes its tree. Above, git is as fast and, unlike
-libgit2, stores the known subtrees in the index, so that they aren't computed in each scan."""
+"""Bytes of an index up to which libgit2 writes its tree and compares it with the files. Above,
+git's threads are faster, and unlike libgit2 it stores the known subtrees in the index, so that they
+aren't computed in each scan."""
 
 _Signature = tuple[int, int, int, int]
 
@@ -134,13 +135,12 @@ class Scanner:
         return self.write_tree(exact=True)
 
     def changed_by_checks(self, tree: Oid) -> list[Change]:
-        """List what changed in the working tree since the scan that gave `tree`; one walk.
+        """List what changed in the working tree since the scan that gave `tree`.
 
-        In a small repository libgit2 first looks for a sign of change, in process. Otherwise it is
-        a second `git add -A` and not `git status`, which would also compare the index with HEAD.
+        One walk while there is nothing: it only compares, and writes neither index nor tree. In a
+        small repository libgit2 does it, in process.
         """
-        quick = tree == self.tree and not self.problems and self._readable()
-        if quick and is_untouched(self.repo.objects, self.private):
+        if tree == self.tree and not self.problems and self._untouched():
             return []
         return diff(self.repo.objects, tree, self.scan())
 
@@ -208,6 +208,12 @@ class Scanner:
             return False
         return len(content) <= _IN_PROCESS and not any(mark in content for mark in _UNREADABLE)
 
+    def _untouched(self) -> bool:
+        """Say whether nothing differs from the private index; False where there is any doubt."""
+        if self._readable():
+            return is_untouched(self.repo.objects, self.private)
+        return not self._status()
+
     def _add(self) -> bool:
         """Take the working tree into the private index; False if git could not take all of it."""
         # Without --sparse, files outside of a sparse checkout's cone would stay hidden.
@@ -241,9 +247,7 @@ class Scanner:
 
     def _status(self) -> list[Entry]:
         """Compare the working tree with the private index, as `add -A` sees it."""
-        output = self.repo.git.run(
-            [*self._options, *STATUS, "--ignore-submodules=dirty"], env=self._env
-        )
+        output = self.git([*STATUS, "--ignore-submodules=dirty"])
         return [
             entry
             for entry in parse(output)

@@ -43,6 +43,14 @@ class Tree:
         return self.repo.objects.read(found[1])[1]
 
 
+@pytest.fixture(autouse=True, params=["small", "big"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let every test run as in a small repository (libgit2 helps) and in a big one (git only)."""
+    if request.param == "big":
+        monkeypatch.setattr("git_batch.repo.worktree._IN_PROCESS", 10)
+    return str(request.param)
+
+
 def as_git_commits(top: Path) -> str:
     """Make the tree with plain git, in an index of its own."""
     env = os.environ | {"GIT_INDEX_FILE": str(top.parent / "plain.index")}
@@ -262,9 +270,10 @@ def test_libgit2_still_takes_intent_to_add_for_an_empty_file(repo: Path) -> None
 
 
 @pytest.mark.parametrize("make", ["split", "sparse"])
-def test_libgit2_still_can_not_read_these(repo: Path, make: str) -> None:
+def test_libgit2_still_can_not_read_these(repo: Path, make: str, size: str) -> None:
     tree = Tree(repo)
-    assert tree.scanner._readable()
+    if size == "small":
+        assert tree.scanner._readable()
     if make == "split":
         git(repo, "update-index", "--split-index")
     else:
@@ -274,13 +283,14 @@ def test_libgit2_still_can_not_read_these(repo: Path, make: str) -> None:
     assert not tree.scanner._readable()
 
 
-def test_a_big_index_is_written_by_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_big_index_is_left_to_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree(repo)
     (repo / "src/a").write_text("x\n")
     small = tree.scanner.scan()
     monkeypatch.setattr("git_batch.repo.worktree._IN_PROCESS", 10)
     monkeypatch.setattr(pygit2, "Index", None)
     assert tree.scanner.scan() == small
+    assert tree.scanner.changed_by_checks(small) == []
 
 
 def test_no_index_at_all(repo: Path) -> None:
@@ -476,7 +486,9 @@ def test_another_tree_is_compared_by_a_full_scan(repo: Path) -> None:
 # How much it costs
 
 
-def test_one_walk_per_scan(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_walk_per_scan(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
     tree = Tree(repo)
     log = tmp_path / "trace"
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(log))
@@ -489,12 +501,15 @@ def test_one_walk_per_scan(repo: Path, tmp_path: Path, monkeypatch: pytest.Monke
         log.write_text("")
         return [event["name"] for event in events if event["event"] == "cmd_name"]
 
+    big = size == "big"
     for n in range(3):
         (repo / "src/a").write_text(f"{n}\n")
         tip = scanner.scan()
-        assert commands() == ["add"]
+        assert commands() == (["add", "write-tree"] if big else ["add"])
+        index = Path(scanner.private).read_bytes()
         scanner.changed_by_checks(tip)
-        assert commands() == [], "a small tree that nothing changed needs no git process"
+        assert commands() == (["status"] if big else []), "nothing changed: nothing is written"
+        assert Path(scanner.private).read_bytes() == index
         scanner.install()
         scanner.begin(tip)
         assert commands() == []
@@ -641,11 +656,11 @@ def test_a_filter_that_libgit2_does_not_run_is_no_change_by_a_check(repo: Path) 
     assert tree.checks() == {}
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_an_edit_of_the_same_size_right_after_the_scan_is_seen(repo: Path, size: int) -> None:
+@pytest.mark.parametrize("length", [1, 2])
+def test_an_edit_of_the_same_size_right_after_the_scan_is_seen(repo: Path, length: int) -> None:
     tree = Tree(repo)
     for n in range(20):
-        (repo / "src/a").write_text(f"{n % 10}" * size)
+        (repo / "src/a").write_text(f"{n % 10}" * length)
         tree.scan()
-        (repo / "src/a").write_text(f"{(n + 1) % 10}" * size)
+        (repo / "src/a").write_text(f"{(n + 1) % 10}" * length)
         assert list(tree.checks()) == [b"src/a"], n

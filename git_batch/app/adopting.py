@@ -47,7 +47,7 @@ def _from_working_tree(
 ) -> BatchState:
     state = journal.state
     name = f"refs/heads/{state.branch}"
-    if session.refs.symbolic() != name or session.refs.read(name) != state.head:
+    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
         raise PreconditionError(
             f"a fix is taken from the tip of '{state.branch}', which is not checked out",
             f"git switch {state.branch}",

@@ -12,13 +12,14 @@ from datetime import datetime
 from git_batch.app.deciding import Deciding
 from git_batch.app.session import Session
 from git_batch.core import events as ev
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import FOREIGN
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus, Phase
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import commits, lineage
-from git_batch.repo.journal import Journal, ref_name
+from git_batch.repo.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

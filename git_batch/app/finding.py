@@ -57,15 +57,15 @@ def _in_records(session: Session, named: Named) -> list[Found | None]:
     answer = list(_recorded(session, meant, named.task))
     if answer or named.batch is not None:
         return answer
-    others = batches.listed(session.repo, session.refs)
+    others = batches.listed(session.repo.git)
     wanted = (s for s in others if s.batch_id != meant.batch_id)
     return [found for s in wanted for found in _recorded(session, s, named.task)]
 
 
 def _recorded(session: Session, item: batches.Summary, task: TaskId) -> Iterator[Found | None]:
-    if item.newest is None:
+    if item.tree is None:
         return
-    blob = NotesTree(session.repo, item.newest.tree).task_note(task)
+    blob = NotesTree(session.repo, item.tree).task_note(task)
     if blob is not None:
         told = record.parse_note(blob).record
         done = told.status is TaskStatus.COMMITTED and told.commit is not None
@@ -94,12 +94,12 @@ def by_commit(session: Session, rev: str) -> Found | None:
     """
     oid = commit_of(session, rev)
     claim, _ = claim_of(commits.read(session.repo, oid).message)
-    summaries = batches.listed(session.repo, session.refs)
+    summaries = batches.listed(session.repo.git)
     summaries.sort(key=lambda s: claim is None or s.batch_id != claim.batch)
     for item in summaries:
-        if item.newest is None:
+        if item.tree is None:
             continue
-        blob = NotesTree(session.repo, item.newest.tree).note_on(oid)
+        blob = NotesTree(session.repo, item.tree).note_on(oid)
         if blob is None or b"\ncertifies = " not in blob:
             continue
         receipt = record.parse_receipt(blob)

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from git_batch.app.session import Session
+from git_batch.core.agenda import counts
 from git_batch.core.events import Event, Parked
-from git_batch.core.machine import counts
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import BatchError

@@ -60,7 +60,7 @@ def prune(session: Session, items: list[Prunable]) -> None:
 
 def _over(session: Session, named: str | None) -> list[batches.Summary]:
     if named is None:
-        return [s for s in batches.listed(session.repo, session.refs) if _is_over(s)]
+        return [s for s in batches.listed(session.repo.git) if _is_over(s)]
     summary = choose(session, named)
     if summary is None or not _is_over(summary):
         raise PreconditionError(
@@ -71,7 +71,7 @@ def _over(session: Session, named: str | None) -> list[batches.Summary]:
 
 
 def _is_over(summary: batches.Summary) -> bool:
-    return summary.newest is not None and summary.newest.entry.totals.status in _OVER
+    return summary.tip is not None and summary.tip.totals.status in _OVER
 
 
 def _prunable(session: Session, batch: BatchId, keep_latest: bool) -> Prunable:

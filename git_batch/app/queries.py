@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from git_batch.app.session import Session, choose, must_choose
+from git_batch.app.glances import glance
+from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.lineage import Drift
 from git_batch.core.model import BatchState, Plan
 from git_batch.errors import UsageError
-from git_batch.repo import attempts, batches, claims, journal
-from git_batch.repo.locks import Holder, batch_lock, holder
-from git_batch.run.lineage import drift_of
+from git_batch.repo import attempts, claims, history, journal
+from git_batch.repo.locks import Holder
 
 Logs = Callable[[TaskId, int], bytes | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """A batch by its newest event: the same cost whatever its size."""
-
-    summary: batches.Summary
-    live: Holder | None
-    drift: tuple[Drift, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,51 +30,26 @@ class Whole:
     logs: Logs
 
 
-def glance(session: Session, named: str | None) -> Glance | None:
-    """Read where a batch stands; None if there is none here."""
-    found = choose(session, named)
-    return None if found is None else Glance(found, _live(session, found), _tips(session, found))
-
-
-def _live(session: Session, found: batches.Summary) -> Holder | None:
-    return holder(batch_lock(session.repo, found.batch_id))
-
-
-def _tips(session: Session, found: batches.Summary) -> tuple[Drift, ...]:
-    if found.newest is None or found.header is None:
-        return ()
-    entry = found.newest.entry
-    drift = drift_of(
-        session.repo, session.refs, found.header.branch, entry.totals.head, entry.in_flight
-    )
-    return (drift,) if drift else ()
-
-
 def whole(session: Session, named: str | None) -> Whole | None:
     """Read a batch with every task; None if there is none here."""
-    found = choose(session, named)
+    found = glance(session, named)
     if found is None:
         return None
-    _, plan, state = journal.read(session.repo, session.refs, found.batch_id)
+    batch = found.summary.batch_id
+    _, plan, state = journal.read(session.repo, session.refs, batch)
     places = {task.id: i for i, task in enumerate(plan.tasks)}
 
     def logs(task: TaskId, n: int) -> bytes | None:
-        return attempts.read_log(session.repo, session.refs, found.batch_id, places[task], task, n)
+        return attempts.read_log(session.repo, session.refs, batch, places[task], task, n)
 
     head = session.refs.read(f"refs/heads/{state.branch}")
-    return Whole(state, plan, _live(session, found), _tips(session, found), head, logs)
+    return Whole(state, plan, found.live, found.drift, head, logs)
 
 
 def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:
     """Read every transition of a batch, oldest first."""
     found = must_choose(session, named)
-    return journal.history(session.repo, found.tip)
-
-
-def everything(session: Session) -> list[Glance]:
-    """Read where every batch of this repository stands."""
-    found = batches.listed(session.repo, session.refs)
-    return [Glance(s, _live(session, s), _tips(session, s)) for s in found]
+    return history.history(session.repo, found.ref_tip)
 
 
 def claimed(session: Session) -> dict[str, claims.Claim]:

@@ -17,6 +17,7 @@ from git_batch.app.planning import load_plan
 from git_batch.app.session import Session, outside_of_tasks
 from git_batch.app.verifying import commit_of, tracking_copies
 from git_batch.core import canonical
+from git_batch.core.chain import ref_name
 from git_batch.core.claims import Seen, claim_of
 from git_batch.core.comparison import by_trailers
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
@@ -32,7 +33,7 @@ from git_batch.core.rebuilding import (
 )
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
 from git_batch.repo import claimed, lostevents, trust
-from git_batch.repo.journal import Journal, read_at, ref_name
+from git_batch.repo.journal import Journal, read_at
 from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
 
@@ -79,7 +80,7 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
 def _case(session: Session, named: str | None, at: datetime) -> _Case:
     branch = named
     if named is None:
-        on = session.refs.symbolic()
+        on = session.repo.symbolic_head()
         if on is None:
             raise UsageError("HEAD is detached", "name a branch: git batch recover BRANCH")
         branch = on.removeprefix("refs/heads/")
@@ -114,7 +115,7 @@ def _best(case: _Case, current: Oid | None) -> Oid | None:
     if current is not None:
         found = lostevents.newest(session.repo, case.batch, needed, [current], search=False)
         seen = trust.load(session.repo, case.batch).step
-        if found == current and read_at(session.repo, current)[0].entry.step >= seen:
+        if found == current and read_at(session.repo, current)[0].tip.step >= seen:
             return current
     named = [
         *([current] if current else []),
@@ -132,11 +133,11 @@ def _put_back(case: _Case, current: Oid | None, best: Oid) -> list[str]:
     session = case.session
     session.refs.swap(case.name, current, best, f"recover {case.batch}")
     at, _, state = read_at(session.repo, best)
-    said = [f"the record of '{case.batch}' is back, at its event {at.entry.step} ({best})"]
+    said = [f"the record of '{case.batch}' is back, at its event {at.tip.step} ({best})"]
     seen = trust.load(session.repo, case.batch).step
-    if seen > at.entry.step:
+    if seen > at.tip.step:
         trust.forget(session.repo, case.batch)
-        said.append(f"lost: the events {at.entry.step + 1} to {seen}")
+        said.append(f"lost: the events {at.tip.step + 1} to {seen}")
     return [*said, f"it is {state.status}; see: git batch status {case.batch}"]
 
 

@@ -21,15 +21,16 @@ from git_batch.app.session import Session, must_choose
 from git_batch.app.starting import Bounds, Outcome, lock_names, take_branch
 from git_batch.app.undoing import roll_forward
 from git_batch.core import events as ev
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
-from git_batch.repo import batches, fingerprint, trust
+from git_batch.repo import fingerprint, history, trust
 from git_batch.repo.attempts import namespace
 from git_batch.repo.commits import Idents
-from git_batch.repo.journal import Journal, ref_name
+from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
 from git_batch.repo.stalelocks import clear_stale_locks
 from git_batch.run import descendants
@@ -120,7 +121,7 @@ def _ready(session: Session, state: BatchState, plan_files: Sequence[str]) -> No
         preconditions.refuse_dirt(preconditions.still_clean(session, (*accepted, *own)))
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
-    elif session.refs.symbolic() != name and session.refs.read(name) is not None:
+    elif session.repo.symbolic_head() != name and session.refs.read(name) is not None:
         raise PreconditionError(
             f"batch '{state.batch_id}' goes on in '{state.branch}', which is not checked out",
             f"git switch {state.branch}",
@@ -228,7 +229,7 @@ def _no_orphans(session: Session, batch: BatchId, request: ResumeRequest) -> Non
     A process that closed the lock it inherited is still found by the mark of the run it is of.
     """
     path, tip = Path(tree_lock(session.repo)), session.refs.read(ref_name(batch))
-    mark = batches.last_runner(session.repo, tip) if tip else ""
+    mark = history.last_runner(session.repo, tip) if tip else ""
     alive = descendants.living(path, mark)
     for _ in range(_ROUNDS if request.kill_orphans else 0):
         # Who dies may leave children that nobody could tell were of this run before.

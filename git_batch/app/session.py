@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import batches, commits
-from git_batch.repo.commits import Idents
-from git_batch.repo.journal import ref_name
+from git_batch.repo import batches
 from git_batch.repo.locks import LOCK_NAME
-from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository, discover
 
+if TYPE_CHECKING:
+    # At run time they are imported on first use: they load libgit2, `status` does without.
+    from git_batch.repo.commits import Idents
+    from git_batch.repo.refs import Refs
 
-@dataclass(frozen=True, slots=True)
+
 class Session:
     """An open repository."""
 
-    repo: Repository
-    refs: Refs
+    def __init__(self, repo: Repository) -> None:
+        self.repo = repo
+
+    @cached_property
+    def refs(self) -> Refs:
+        """Its refs, to be read and swapped."""
+        from git_batch.repo.refs import Refs
+
+        return Refs(self.repo)
 
     def idents(self) -> Idents:
         """Say who works here, as git finds it; refused if git does not know."""
+        from git_batch.repo import commits
+
         return commits.idents(self.repo)
 
 
 def open_session(start: str = ".") -> Session:
     """Open the repository that a directory belongs to."""
-    repo = Repository.open(start)
-    return Session(repo, Refs(repo))
+    return Session(Repository.open(start))
 
 
 def now() -> datetime:
@@ -46,10 +57,11 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
         UsageError: a batch is named that is not here.
     """
     if named and BATCH_ID.match(named):
-        tip = session.refs.read(ref_name(BatchId(named)))
-        if tip is not None:
-            return batches.summary(session.repo, BatchId(named), tip)
-    found = batches.listed(session.repo, session.refs)
+        one = batches.find(session.repo.git, BatchId(named))
+        if one is not None:
+            return one
+        session.refs.read(ref_name(BatchId(named)))  # says it if its file holds no id
+    found = batches.listed(session.repo.git)
     if named:
         mine = [s for s in found if s.header is not None and s.header.slug == named]
         mine = mine or [s for s in found if s.batch_id == named or _branch(s) == named]
@@ -59,7 +71,7 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
         return _first_unfinished(mine)
     if not found:
         return None
-    on = session.refs.symbolic() or ""
+    on = session.repo.symbolic_head() or ""
     here = [s for s in found if f"refs/heads/{_branch(s)}" == on]
     if here:
         return _first_unfinished(here)

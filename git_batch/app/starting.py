@@ -19,13 +19,14 @@ from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
+from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Budget, Plan
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, fingerprint, trust
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
-from git_batch.repo.journal import NAMESPACE, Journal
+from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, refuse_live
 from git_batch.repo.stalelocks import clear_stale_locks, wait_for
 from git_batch.run.context import Tools, new_runner
@@ -150,7 +151,7 @@ def start(
 
 def lock_names(slug: str, branch: str) -> tuple[str, ...]:
     """Name the refs on which a crash, perhaps of a start, may have left a lock."""
-    return NAMESPACE, claim_ref(slug), f"refs/heads/{branch}"
+    return RECORDS, claim_ref(slug), f"refs/heads/{branch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,7 @@ def take_branch(session: Session, state: BatchState) -> None:
     name = f"refs/heads/{state.branch}"
     if session.refs.read(name) is None and state.enrolled == 0:
         session.refs.swap(name, None, state.base, f"start {state.batch_id}")
-    if session.refs.symbolic() != name:
+    if session.repo.symbolic_head() != name:
         git_dir = session.repo.layout.git_dir
         wait_for(f"{git_dir}/HEAD", f"{git_dir}/index")
         session.repo.git.run(["switch", "--quiet", "--no-guess", state.branch], fsmonitor=True)
@@ -293,16 +294,15 @@ def _in_the_way(session: Session, branch: str) -> Iterator[str]:
 
 def _used(session: Session, branch: str) -> bool:
     """Tell whether a branch that stands at the base is a batch's, or where a person works."""
-    if session.refs.symbolic() == f"refs/heads/{branch}":
+    if session.repo.symbolic_head() == f"refs/heads/{branch}":
         return True
     return any(
-        s.header is not None and s.header.branch == branch
-        for s in batches.listed(session.repo, session.refs)
+        s.header is not None and s.header.branch == branch for s in batches.listed(session.repo.git)
     )
 
 
 def _slug_free(session: Session, slug: str) -> None:
-    for item in batches.listed(session.repo, session.refs):
+    for item in batches.listed(session.repo.git):
         if item.header is not None and item.header.slug == slug and item.unfinished:
             live = holder(batch_lock(session.repo, item.batch_id))
             if live is not None:

@@ -57,7 +57,7 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
 def _ready(session: Session, state: BatchState) -> None:
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
-    if session.refs.symbolic() != name or session.refs.read(name) != state.head:
+    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
         raise PreconditionError(
             f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
             f"git switch {state.branch}",
@@ -120,7 +120,7 @@ def roll_forward(session: Session, state: BatchState, *, reverts: tuple[Oid, ...
     if tip is None or tip == state.head:
         return
     chain = reverts or _unfinished(session, state, tip)
-    if not chain or session.refs.symbolic() != name:
+    if not chain or session.repo.symbolic_head() != name:
         return
     old, new = session.repo.tree_of(tip), session.repo.tree_of(state.head)
     accepted = state.authorization.untracked if state.authorization else ()

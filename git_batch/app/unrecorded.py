@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from git_batch.app.session import Session
+from git_batch.core.chain import ref_name
 from git_batch.core.claims import claim_of
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.repo import claimed
-from git_batch.repo.journal import ref_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Unrecorded:
 
 def unrecorded(session: Session) -> Unrecorded | None:
     """Find the batch that the current branch is of by its trailers; None if it is of none."""
-    on = session.refs.symbolic()
+    on = session.repo.symbolic_head()
     tip = session.refs.read("HEAD")
     if tip is None:
         return None

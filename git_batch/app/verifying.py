@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from git_batch.app.session import Session, choose
 from git_batch.app.unrecorded import way_to_record
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
-from git_batch.repo.journal import ref_name
 from git_batch.repo.locks import batch_lock, holder
 
 TRACKING = "refs/batch/remotes/"
@@ -102,7 +102,7 @@ def _meant(session: Session, named: str | None) -> Meant:
         return _branch(session, named)
     if found is not None:
         return _batch(session, found)
-    on = session.refs.symbolic()
+    on = session.repo.symbolic_head()
     if on is None or session.refs.read(on) is None:
         raise PreconditionError(
             "there is no batch in this repository", "name a branch: git batch verify BRANCH"
@@ -113,11 +113,11 @@ def _meant(session: Session, named: str | None) -> Meant:
 def _batch(session: Session, found: batches.Summary) -> Meant:
     """Take the branch that the record names; in a clone without it, a remote's."""
     name, batch = ref_name(found.batch_id), found.batch_id
-    if found.header is None or found.newest is None:
+    if found.header is None or found.tip is None:
         what = f"the record of '{batch}' can't be read: {found.error}"
-        return Meant(what, None, batch, name, found.tip)
-    branch, head = found.header.branch, found.newest.entry.totals.head
-    started = found.newest.entry.totals.enrolled or head != found.header.base
+        return Meant(what, None, batch, name, found.ref_tip)
+    branch, head = found.header.branch, found.tip.totals.head
+    started = found.tip.totals.enrolled or head != found.header.base
     ref = f"refs/heads/{branch}"
     tip = session.refs.read(ref)
     if tip is None:
@@ -125,8 +125,10 @@ def _batch(session: Session, found: batches.Summary) -> Meant:
         ref, tip = next(iter(remote.items()), (ref, None))
     if tip is None and not started and found.header.status is not BatchStatus.FAILED:
         tip = found.header.base  # a crash came before the branch was made
-    behind = max(0, trust.load(session.repo, batch).step - found.newest.entry.step)
-    return Meant(_short(ref), tip, batch, name, found.tip, branch=branch, head=head, behind=behind)
+    behind = max(0, trust.load(session.repo, batch).step - found.tip.step)
+    return Meant(
+        _short(ref), tip, batch, name, found.ref_tip, branch=branch, head=head, behind=behind
+    )
 
 
 def _remote_branches(session: Session, branch: str) -> dict[str, Oid]:

@@ -137,7 +137,7 @@ def start_command(
     bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
     request = StartRequest(plan, bounds, branch, base, allow_untracked)
     session = open_session()
-    before = session.refs.symbolic()
+    before = session.repo.symbolic_head()
     if dry_run:
         out(_shown(propose(session, request, now())))
         out("this was a dry run: nothing was written, nothing was run")

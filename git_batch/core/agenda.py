@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
-from git_batch.core.model import Agenda, TaskRecord
-from git_batch.core.standing import TaskStatus
+from git_batch.core.model import Agenda, BatchState, TaskRecord
+from git_batch.core.standing import Phase, TaskStatus
 
 
 def bits(indexes: Iterator[int]) -> int:
@@ -165,3 +165,23 @@ def _skipped(graph: Graph, agenda: Agenda, in_flight: TaskId | None) -> int:
     for i in members(agenda.parked | agenda.dropped):
         agenda = _block(graph, agenda, i, flight)
     return agenda.skipped
+
+
+def counts(state: BatchState) -> dict[TaskStatus, int]:
+    """Count the tasks per state; the sum is always the number of tasks."""
+    a = state.agenda
+    flight = state.in_flight
+    settled = flight is not None and flight.phase is Phase.SETTLED
+    result = {
+        TaskStatus.PENDING: 0,
+        TaskStatus.ENROLLED: int(flight is not None and not settled),
+        TaskStatus.SETTLED: int(settled),
+        TaskStatus.COMMITTED: (a.done & ~a.unchanged).bit_count(),
+        TaskStatus.UNCHANGED: a.unchanged.bit_count(),
+        TaskStatus.IN_REVIEW: a.review.bit_count(),
+        TaskStatus.NEEDS_HUMAN: a.parked.bit_count(),
+        TaskStatus.SKIPPED_BLOCKED: a.skipped.bit_count(),
+        TaskStatus.DROPPED: a.dropped.bit_count(),
+    }
+    result[TaskStatus.PENDING] = a.size - sum(result.values())
+    return result

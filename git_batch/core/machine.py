@@ -220,7 +220,7 @@ class Machine:
         budget = state.authorization.budget if state.authorization else Budget()
         if budget.max_tasks is None or state.enrolled < budget.max_tasks:
             return "git batch resume --plan PLAN"  # the bounds on usage stand in the plan
-        return f"git batch resume --max-tasks +{max(counts(state)[TaskStatus.PENDING], 1)}"
+        return f"git batch resume --max-tasks +{max(agendas.counts(state)[TaskStatus.PENDING], 1)}"
 
 
 def _halted(state: BatchState) -> fx.Close:
@@ -314,26 +314,6 @@ def reopen(state: BatchState) -> BatchState:
 def accepts_empty(task: Task) -> bool:
     """Tell whether the plan lets the task change nothing."""
     return task.on_empty is OnEmpty.ACCEPT
-
-
-def counts(state: BatchState) -> dict[TaskStatus, int]:
-    """Count the tasks per state; the sum is always the number of tasks."""
-    a = state.agenda
-    flight = state.in_flight
-    settled = flight is not None and flight.phase is Phase.SETTLED
-    result = {
-        TaskStatus.PENDING: 0,
-        TaskStatus.ENROLLED: int(flight is not None and not settled),
-        TaskStatus.SETTLED: int(settled),
-        TaskStatus.COMMITTED: (a.done & ~a.unchanged).bit_count(),
-        TaskStatus.UNCHANGED: a.unchanged.bit_count(),
-        TaskStatus.IN_REVIEW: a.review.bit_count(),
-        TaskStatus.NEEDS_HUMAN: a.parked.bit_count(),
-        TaskStatus.SKIPPED_BLOCKED: a.skipped.bit_count(),
-        TaskStatus.DROPPED: a.dropped.bit_count(),
-    }
-    result[TaskStatus.PENDING] = a.size - sum(result.values())
-    return result
 
 
 def _list(ids: list[str], most: int = 3) -> str:

@@ -3,15 +3,11 @@
 Where they are stored is `repo.journal`'s business; this module only knows bytes (storage.md, The
 record). An event's message is a subject for people, a TOML body with its facts, and trailers that
 other tools can filter by. Every body also repeats the running totals and the task in flight, so
-the newest event alone says where a batch stands, whatever its length.
-
-Format 1. A reader refuses a higher one by name instead of guessing.
+the newest event alone says where a batch stands, whatever its length (`reading`).
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -19,18 +15,18 @@ import tomli_w
 
 from git_batch.core import agenda as agendas
 from git_batch.core import events as ev
-from git_batch.core import trailers
-from git_batch.core.codec import CodecError, decode, encode
-from git_batch.core.entries import Entry, Header, Note, Receipt, Totals
+from git_batch.core import reading, trailers
+from git_batch.core.agenda import counts
+from git_batch.core.codec import decode, encode
+from git_batch.core.entries import Entry, Note, Receipt
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
-from git_batch.core.machine import counts
-from git_batch.core.model import BatchState, InFlight, TaskRecord
+from git_batch.core.model import BatchState, TaskRecord
+from git_batch.core.tip import Header, Tip, Totals
 from git_batch.errors import RecordError
 
 T = TypeVar("T")
 
-FORMAT = 1
 NAMED = 20
 """How many ids that need a person an event lists; the total is always said."""
 
@@ -72,7 +68,7 @@ def render(event: ev.Event, state: BatchState, graph: Graph, step: int, runner: 
 
 def _trailers(event: ev.Event, step: int, runner: str) -> list[tuple[str, str]]:
     pairs = [
-        ("Batch-Format", str(FORMAT)),
+        ("Batch-Format", str(reading.FORMAT)),
         ("Batch-Event", ev.KINDS[type(event)]),
         ("Batch-Step", str(step)),
     ]
@@ -125,50 +121,24 @@ _PHRASES: dict[type[Any], str] = {
 }
 
 
-def is_event(message: bytes) -> bool:
-    """Tell our events from commits that a person's `git notes` put on the same ref."""
-    return b"\nBatch-Format: " in message
-
-
 def parse(message: bytes) -> Entry:
     """Read an event's commit message.
 
     Raises:
         RecordError: it is not whole, or was written by a newer git-batch.
     """
-    values = dict(trailers.block(message))
-    version = values.get("Batch-Format", "")
-    if re.fullmatch(r"[0-9]{1,9}", version):
-        _refuse_newer(int(version))
-    kind = _BY_KIND.get((values.get("Batch-Event", ""), values.get("Batch-Result", "")))
-    if version != str(FORMAT) or kind is None:
+    values, table = reading.event_tables(message)
+    kind = _BY_KIND.get((values["Batch-Event"], values.get("Batch-Result", "")))
+    if kind is None:
         raise RecordError("an event of the record can't be read: its trailers are not whole")
-    body = message.split(b"\n\n", 1)[1].rsplit(b"\n\n", 1)[0]
-    table = _toml(body, "an event")
-    try:
-        return Entry(
-            step=int(values["Batch-Step"]),
-            event=decode(kind, table["event"]),
-            totals=decode(Totals, table["totals"]),
-            in_flight=decode(InFlight, table["in_flight"]) if "in_flight" in table else None,
-            runner=values.get("Batch-Runner", ""),
-        )
-    except (CodecError, KeyError, ValueError) as error:
-        raise RecordError(f"an event of the record can't be read: {error}") from None
-
-
-def _refuse_newer(version: int) -> None:
-    if version > FORMAT:
-        raise RecordError(
-            f"the record has format {version}, this git-batch reads up to {FORMAT}",
-            "install a newer git-batch-runner",
-        )
+    event = reading.decoded(lambda: decode(kind, table["event"]))
+    return reading.decoded(lambda: Entry(event=event, **reading.repeated(values, table)))
 
 
 def header(state: BatchState) -> bytes:
     """Write the header, which is also the base commit's note."""
     made = Header(
-        format=FORMAT,
+        format=reading.FORMAT,
         batch_id=state.batch_id,
         slug=state.slug,
         title=state.title,
@@ -208,14 +178,6 @@ def receipt(state: BatchState, task: TaskId) -> bytes:
     return tomli_w.dumps(encode(made)).encode("utf-8")
 
 
-def parse_header(blob: bytes) -> Header:
-    """Read a header; RecordError says what is wrong with it."""
-    version = _toml(blob, "the header").get("format")
-    if isinstance(version, int):
-        _refuse_newer(version)
-    return _read(Header, blob, "the header")
-
-
 def parse_note(blob: bytes) -> Note:
     """Read a task's note; RecordError says what is wrong with it."""
     return _read(Note, blob, "a task's note")
@@ -227,21 +189,12 @@ def parse_receipt(blob: bytes) -> Receipt:
 
 
 def _read(kind: type[T], blob: bytes, what: str) -> T:
-    try:
-        return decode(kind, _toml(blob, what))
-    except CodecError as error:
-        raise RecordError(f"{what} of the record can't be read: {error}") from None
-
-
-def _toml(blob: bytes, what: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(blob.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise RecordError(f"{what} of the record is not TOML: {error}") from None
+    table = reading.toml(blob, what)
+    return reading.decoded(lambda: decode(kind, table), what)
 
 
 def restore(
-    entry: Entry, head: Header, tasks: Mapping[TaskId, TaskRecord], graph: Graph
+    entry: Tip, head: Header, tasks: Mapping[TaskId, TaskRecord], graph: Graph
 ) -> BatchState:
     """Build the state of the newest event; a test proves that it equals the replay of all.
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import BatchError
-from git_batch.hooks.updates import HEADS, RECORDS, Update
+from git_batch.hooks.updates import HEADS, Update
 from git_batch.repo.lineage import Drift, Verdict, verdict
 from git_batch.repo.pushed import Claim, PushedRepository, Record
 

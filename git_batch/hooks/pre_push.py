@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from git_batch.core.chain import RECORDS
 from git_batch.hooks.answer import Answer, told
 from git_batch.hooks.judging import Judged, judge
-from git_batch.hooks.updates import RECORDS, Update, of_framework, of_pre_push
+from git_batch.hooks.updates import Update, of_framework, of_pre_push
 from git_batch.repo.pushed import PushedRepository, Record
 
 

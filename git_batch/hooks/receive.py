@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from git_batch.core.chain import RECORDS
 from git_batch.errors import GitError
 from git_batch.hooks.answer import Answer, said, told
 from git_batch.hooks.judging import judge
-from git_batch.hooks.updates import RECORDS, Update, of_pre_receive, of_update
+from git_batch.hooks.updates import Update, of_pre_receive, of_update
 from git_batch.repo.pushed import PushedRepository
 
 

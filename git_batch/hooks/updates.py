@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from git_batch.core.ids import Oid
 
-HEADS, RECORDS = "refs/heads/", "refs/notes/batch/"
+HEADS = "refs/heads/"
 _ZERO = re.compile(r"0+\Z")
 
 

@@ -1,74 +1,74 @@
-"""Which batches are here: one notes ref each; where each stands, by its newest event only."""
+"""Which batches are here: one notes ref each; where each stands, by its newest event only.
+
+Read through git processes (two, for any number of batches): `status` and `list` come by here and
+must start fast.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from git_batch.core import entries, record
-from git_batch.core import events as ev
+from git_batch.core import reading
+from git_batch.core.chain import RECORDS, newest_event, ref_name
 from git_batch.core.ids import BatchId, Oid
-from git_batch.core.standing import RESUMABLE
-from git_batch.errors import RecordError
-from git_batch.repo import commits
-from git_batch.repo.journal import NAMESPACE, Newest, newest
-from git_batch.repo.notestree import NotesTree
-from git_batch.repo.refs import Refs
-from git_batch.repo.repository import Repository
-
-_BY_PERSONS = (ev.Decided, ev.Authorized, ev.StopRequested, ev.Reviewed)
-_MOST = 1000
+from git_batch.core.tip import Header, Tip
+from git_batch.errors import GitError, RecordError
+from git_batch.repo.git import Git
+from git_batch.repo.objects import ObjectReader
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A batch by its header and newest event; `error` says why there is neither."""
+    """A batch by its header and newest event; `error` says why there is neither.
+
+    Attributes:
+        ref_tip: where the record's ref is.
+        tree: of our newest event.
+    """
 
     batch_id: BatchId
-    tip: Oid
-    newest: Newest | None = None
-    header: entries.Header | None = None
+    ref_tip: Oid
+    tree: Oid | None = None
+    tip: Tip | None = None
+    header: Header | None = None
     error: str = ""
 
     @property
     def unfinished(self) -> bool:
         """Whether it can still go on."""
-        return self.newest is not None and self.newest.entry.totals.status in RESUMABLE
+        return self.tip is not None and self.tip.unfinished
 
 
-def summary(repo: Repository, batch: BatchId, tip: Oid) -> Summary:
+def listed(git: Git) -> list[Summary]:
+    """Read all batches of this repository, the most recently active first."""
+    return sorted(_read(git, RECORDS), key=_activity, reverse=True)
+
+
+def find(git: Git, batch: BatchId) -> Summary | None:
+    """Read one batch; None if it is not here."""
+    return next(iter(_read(git, ref_name(batch))), None)
+
+
+def _read(git: Git, pattern: str) -> list[Summary]:
+    out = git.run(["for-each-ref", "--format=%(objectname) %(refname)", pattern])
+    rows = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
+    if not rows:
+        return []
+    with ObjectReader(git) as reader:
+        named = ((BatchId(name.removeprefix(RECORDS)), Oid(oid)) for oid, name in rows)
+        return [_summary(reader, batch, tip) for batch, tip in named]
+
+
+def _summary(reader: ObjectReader, batch: BatchId, ref_tip: Oid) -> Summary:
     """Read where a batch stands; a record that can't be read is part of the answer."""
     try:
-        found = newest(repo, tip)
-        head = record.parse_header(NotesTree(repo, found.tree).blob("batch.toml"))
-    except RecordError as error:
-        return Summary(batch, tip, error=error.message)
-    return Summary(batch, tip, found, head)
-
-
-def listed(repo: Repository, refs: Refs) -> list[Summary]:
-    """Read all batches of this repository, the most recently active first."""
-    found = [
-        summary(repo, BatchId(name.removeprefix(NAMESPACE)), tip)
-        for name, tip in refs.listed(NAMESPACE).items()
-    ]
-    return sorted(found, key=_activity, reverse=True)
+        event = newest_event(reader.commit, ref_tip)
+        tip = reading.parse_tip(event)
+        header = reading.parse_header(reader.blob(f"{event.oid}:batch.toml"))
+    except (RecordError, GitError) as error:
+        return Summary(batch, ref_tip, error=error.message)
+    return Summary(batch, ref_tip, event.tree, tip, header)
 
 
 def _activity(item: Summary) -> float:
-    return item.newest.entry.totals.updated_at.timestamp() if item.newest else 0.0
-
-
-def last_runner(repo: Repository, tip: Oid) -> str:
-    """Name the run that last drove a batch; empty if none did.
-
-    What persons decided since is passed over: that was recorded by runs of its own.
-    """
-    at = newest(repo, tip)
-    for _ in range(_MOST):
-        if not isinstance(at.entry.event, _BY_PERSONS):
-            return at.entry.runner
-        parents = commits.read(repo, at.oid).parents
-        if not parents:
-            break
-        at = newest(repo, parents[0])
-    return ""
+    return item.tip.totals.updated_at.timestamp() if item.tip else 0.0

@@ -10,17 +10,16 @@ expectation), so that two machines can't run the same task.
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import dataclass
 from datetime import datetime
 
 from git_batch.core import trailers
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError, PreconditionError, StaleError
 from git_batch.repo import commits
 from git_batch.repo.git import Result
-from git_batch.repo.journal import ref_name
-from git_batch.repo.locks import batch_lock, holder
+from git_batch.repo.locks import HOST, batch_lock, holder
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 
@@ -59,7 +58,7 @@ def write(
         [
             (trailers.BATCH_ID, batch),
             (trailers.TASK, task or _WHOLE),
-            (_HOST, socket.gethostname()),
+            (_HOST, HOST),
             (_WORKTREE, repo.layout.top.encode("ascii", "backslashreplace").decode()),
             (_SINCE, at.isoformat()),
         ],
@@ -128,7 +127,7 @@ def take(
 
 def _abandoned(repo: Repository, refs: Refs, claim: Claim) -> bool:
     """Tell whether a claim was left by a start that died before it recorded anything."""
-    here = claim.host == socket.gethostname()
+    here = claim.host == HOST
     recorded = refs.read(ref_name(claim.batch)) is not None
     return here and not recorded and holder(batch_lock(repo, claim.batch)) is None
 

@@ -21,6 +21,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import ObjectType
 
+from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
 from git_batch.errors import GitError, PreconditionError
@@ -43,16 +44,6 @@ class Idents:
             "GIT_COMMITTER_NAME": self.committer.name,
             "GIT_COMMITTER_EMAIL": self.committer.email,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class CommitFacts:
-    """What lineage needs to know of a commit; the message is UTF-8, whatever it is stored in."""
-
-    oid: Oid
-    parents: tuple[Oid, ...]
-    tree: Oid
-    message: bytes
 
 
 def signature(actor: Actor, at: datetime, encoding: str | None = None) -> pygit2.Signature:
@@ -190,8 +181,8 @@ def _as_bytes_of(word: str, encoding: str | None) -> str:
     return os.fsdecode(word.encode(encoding or "utf-8"))
 
 
-def read(repo: Repository, oid: Oid) -> CommitFacts:
-    """Read a commit.
+def read(repo: Repository, oid: Oid) -> Seen:
+    """Read a commit; its message is given in UTF-8, whatever it is stored in.
 
     Raises:
         GitError: it is missing, unreadable or not a commit.
@@ -203,12 +194,8 @@ def read(repo: Repository, oid: Oid) -> CommitFacts:
     if found.type != ObjectType.COMMIT:
         raise GitError(f"{oid} is not a commit")
     commit = cast(pygit2.Commit, found)
-    return CommitFacts(
-        oid=oid,
-        parents=tuple(Oid(str(p)) for p in commit.parent_ids),
-        tree=Oid(str(commit.tree_id)),
-        message=_in_utf8(commit),
-    )
+    parents = tuple(Oid(str(p)) for p in commit.parent_ids)
+    return Seen(oid, Oid(str(commit.tree_id)), parents, _in_utf8(commit))
 
 
 def _in_utf8(commit: pygit2.Commit) -> bytes:

@@ -16,25 +16,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from git_batch.core import canonical, entries, record
+from git_batch.core import canonical, entries, reading, record
 from git_batch.core import events as ev
+from git_batch.core.chain import is_event, newest_event, ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, found, reopen
-from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
+from git_batch.core.model import BatchState, Plan, TaskRecord
+from git_batch.core.tip import Tip
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, trust
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 
-NAMESPACE = "refs/notes/batch/"
-_FOREIGN_MOST = 1000
-"""How many commits of others on top of our newest event are walked before giving up."""
-
-
-def ref_name(batch: BatchId) -> str:
-    """Name the notes ref of a batch."""
-    return f"{NAMESPACE}{batch}"
+_APPENDED_MOST = 1000
+"""How many events that others appended are folded in before that is taken for another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +40,7 @@ class Newest:
     ref_tip: Oid
     oid: Oid
     tree: Oid
-    entry: entries.Entry
-    foreign: int
-
-
-def newest(repo: Repository, tip: Oid) -> Newest:
-    """Find our newest event.
-
-    Raises:
-        RecordError: there is none, or it can't be read.
-    """
-    oid = tip
-    for foreign in range(_FOREIGN_MOST):
-        facts = commits.read(repo, oid)
-        if record.is_event(facts.message):
-            return Newest(tip, oid, facts.tree, _own(record.parse(facts.message), oid), foreign)
-        if not facts.parents:
-            break
-        oid = facts.parents[0]
-    raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")
-
-
-def _own(entry: entries.Entry, oid: Oid) -> entries.Entry:
-    """Fill in the event's own id, which its own text can't hold."""
-    flight = entry.in_flight
-    if flight is None:
-        return entry
-    settled = oid if flight.settled == "" else flight.settled
-    filled = replace(flight, enrolled=flight.enrolled or oid, settled=settled)
-    return replace(entry, in_flight=filled)
+    tip: Tip
 
 
 class Journal:
@@ -99,7 +67,7 @@ class Journal:
         self.machine = machine
         self._state = state
         self._tree = tree
-        self._step = at.entry.step if at else 0
+        self._step = at.tip.step if at else 0
         self._tip = self._published = at.ref_tip if at else None
         self._base_state, self._base_step, self._base_tree = state, self._step, tree.oid
         self._pending: list[ev.Event] = []
@@ -152,8 +120,8 @@ class Journal:
             RecordError: it is missing, unreadable, contradicts itself, or was put back.
         """
         at, plan, state = read(repo, refs, batch)
-        trust.load(repo, batch).refuse_rollback(batch, at.entry.step, state.authorization)
-        trust.seen(repo, batch, at.entry.step, state.authorization)
+        trust.load(repo, batch).refuse_rollback(batch, at.tip.step, state.authorization)
+        trust.seen(repo, batch, at.tip.step, state.authorization)
         tree = NotesTree(repo, at.tree)
         return cls(repo, refs, Machine(plan), state, who=who, runner=runner, tree=tree, at=at)
 
@@ -249,9 +217,9 @@ class Journal:
         oid = tip
         while oid not in (self._published, self._tip):
             facts = commits.read(self._repo, oid)
-            if record.is_event(facts.message):
+            if is_event(facts.message):
                 chain.append((oid, record.parse(facts.message)))
-            if not facts.parents or len(chain) > _FOREIGN_MOST:
+            if not facts.parents or len(chain) > _APPENDED_MOST:
                 raise StaleError(f"the record '{name}' was set back by somebody else")
             oid = facts.parents[0]
         if oid == self._tip:  # it was published, and others came on top of it
@@ -281,13 +249,8 @@ class Journal:
 
 
 def _named(state: BatchState, oid: Oid) -> BatchState:
-    flight: InFlight | None = state.in_flight
-    if flight is None:
-        return state
-    settled = oid if flight.settled == "" else flight.settled
-    return replace(
-        state, in_flight=replace(flight, enrolled=flight.enrolled or oid, settled=settled)
-    )
+    flight = state.in_flight
+    return replace(state, in_flight=reading.own_id(flight, oid)) if flight else state
 
 
 def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, BatchState]:
@@ -308,15 +271,16 @@ def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:
     Raises:
         RecordError: it is unreadable, or contradicts itself.
     """
-    at = newest(repo, tip)
+    event = newest_event(lambda oid: commits.read(repo, oid), tip)
+    at = Newest(tip, event.oid, event.tree, reading.parse_tip(event))
     tree = NotesTree(repo, at.tree)
-    head = record.parse_header(tree.blob("batch.toml"))
+    head = reading.parse_header(tree.blob("batch.toml"))
     toml, intents = tree.plan()
     if canonical.digest(toml) != head.plan_digest:
         raise RecordError(f"the plan in the record of '{head.batch_id}' is not the one it names")
     plan = canonical.from_toml(toml, intents)
     tasks = _tasks(tree, plan)
-    return at, plan, record.restore(at.entry, head, tasks, Machine(plan).graph)
+    return at, plan, record.restore(at.tip, head, tasks, Machine(plan).graph)
 
 
 def _tasks(tree: NotesTree, plan: Plan) -> dict[TaskId, TaskRecord]:
@@ -327,24 +291,3 @@ def _tasks(tree: NotesTree, plan: Plan) -> dict[TaskId, TaskRecord]:
             raise RecordError(f"the note of '{task}' speaks of '{note.task}'")
         records[task] = note.record
     return {t.id: records[t.id] for t in plan.tasks if t.id in records}
-
-
-def event_oids(repo: Repository, tip: Oid) -> list[Oid]:
-    """List the first-parent chain, oldest first."""
-    chain: list[Oid] = []
-    walk: Oid | None = tip
-    while walk is not None:
-        chain.append(walk)
-        parents = commits.read(repo, walk).parents
-        walk = parents[0] if parents else None
-    return chain[::-1]
-
-
-def history(repo: Repository, tip: Oid) -> list[tuple[Oid, entries.Entry]]:
-    """Read every event, oldest first; commits of others are left out."""
-    found = []
-    for oid in event_oids(repo, tip):
-        message = commits.read(repo, oid).message
-        if record.is_event(message):
-            found.append((oid, _own(record.parse(message), oid)))
-    return found

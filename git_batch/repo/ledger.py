@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from git_batch.core.chain import is_event, newest_event
 from git_batch.core.claims import Seen, Settled, settled
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
@@ -22,12 +23,9 @@ from git_batch.core.standing import BatchStatus
 from git_batch.errors import RecordError
 from git_batch.repo.objects import AbsentError, Object, ObjectReader, entries
 
-_EVENT = b"\nBatch-Format: "
 _FORMAT = b"\nBatch-Format: 1\nBatch-Event: "
 _KIND = re.compile(rb"\nBatch-Format: 1\nBatch-Event: ([a-z_]+)\nBatch-Step: ([0-9]{1,9})\n")
 _DIGEST = re.compile(rb'\nplan_digest = "(sha256:[0-9a-f]{64})"\n')
-_FOREIGN_MOST = 1000
-"""As in `journal`: commits of others on top of our newest event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,8 @@ def read_book(reader: ObjectReader, tip: Oid) -> Book:
         AbsentError: a part of it is not here.
         RecordError: it can't be read, or contradicts itself.
     """
-    commit = newest_event(reader, tip)
-    header = _toml(_blob(reader, f"{commit.oid}:batch.toml"))
+    commit = event_at(reader, tip)
+    header = _toml(reader.blob(f"{commit.oid}:batch.toml"))
     body = _toml(commit.message.partition(b"\n\n")[2].rpartition(b"\n\n")[0])
     kind = _KIND.search(commit.message)
     try:
@@ -73,20 +71,14 @@ def read_book(reader: ObjectReader, tip: Oid) -> Book:
     return Book(ledger, commit.oid, int(kind[2]) if kind else 0)
 
 
-def newest_event(reader: ObjectReader, tip: Oid) -> Seen:
-    """Find our newest event below a record's tip.
+def event_at(reader: ObjectReader, tip: Oid) -> Seen:
+    """Find our newest event below a record's tip, if it is in the format that is read here.
 
     Raises:
         AbsentError: a commit is not here.
         RecordError: there is none, or a later version wrote it.
     """
-    commit = reader.commit(tip)
-    for _ in range(_FOREIGN_MOST):
-        if _EVENT in commit.message:
-            break
-        if not commit.parents:
-            raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")
-        commit = reader.commit(commit.parents[0])
+    commit = newest_event(reader.commit, tip)
     if _FORMAT not in commit.message:
         _refuse(commit.message)
     return commit
@@ -103,13 +95,6 @@ def _oid(value: Any) -> Oid:
     if not (isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value)):
         raise ValueError(f"{value!r} is no object id")
     return Oid(value)
-
-
-def _blob(reader: ObjectReader, name: str) -> bytes:
-    found = reader.find(name)
-    if found is None or found.kind != b"blob":
-        raise AbsentError(f"'{name}' is not in this repository")
-    return found.data
 
 
 def _toml(text: bytes) -> dict[str, Any]:
@@ -207,7 +192,7 @@ def audit(reader: ObjectReader, book: Book) -> tuple[set[Oid], list[Drift]]:
     drifts: list[Drift] = []
     before, in_force = None, b""
     for event in reader.chain(book.event, None):
-        if _EVENT not in event.message:
+        if not is_event(event.message):
             continue
         chain.add(event.oid)
         match = _KIND.search(event.message)

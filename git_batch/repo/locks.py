@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,6 +25,9 @@ from git_batch.repo.repository import Repository
 
 LOCK_NAME = "run.lock"
 """Of the lock that whoever runs a batch in a working tree has open, and nobody else."""
+
+HOST = os.uname().nodename
+"""This machine, as in locks, claims and the names of runs."""
 
 _LOOKS = 50
 """How often a lock that nobody seems to hold is tried again."""
@@ -110,7 +112,7 @@ class RunLock:
     def __init__(self, repo: Repository, batch: BatchId, now: datetime) -> None:
         os.makedirs(os.path.join(repo.layout.common_dir, "batch"), mode=0o700, exist_ok=True)
         self._paths = (_run_lock(repo), batch_lock(repo, batch))
-        self._me = Holder(os.getpid(), socket.gethostname(), now.isoformat(), batch)
+        self._me = Holder(os.getpid(), HOST, now.isoformat(), batch)
         self._fds: list[int] = []
 
     def __enter__(self) -> Self:
@@ -172,7 +174,7 @@ def _run_lock(repo: Repository) -> str:
 
 def _alive(other: Holder) -> bool:
     """Say whether a holder is who holds the lock now, as far as that can be told."""
-    if other.host != socket.gethostname():
+    if other.host != HOST:
         return other.pid != 0
     try:
         os.kill(other.pid, 0)

@@ -9,13 +9,12 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
-from git_batch.repo.ledger import newest_event
+from git_batch.repo.ledger import event_at
 from git_batch.repo.objects import ObjectReader, entries
-
-NAMESPACE = "refs/notes/batch/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def noted(git: Git, task: TaskId, batch: BatchId | None = None) -> list[Noted] |
     Returns:
         An answer of each record whose plan has the task; None if a record can't be read this way.
     """
-    pattern = f"{NAMESPACE}{batch}" if batch else NAMESPACE
+    pattern = f"{RECORDS}{batch}" if batch else RECORDS
     form = "--format=%(objecttype) %(objectname) %(refname)"
     rows = git.run(["for-each-ref", form, pattern]).decode("utf-8", "replace").splitlines()
     found: list[Noted] = []
@@ -48,7 +47,7 @@ def noted(git: Git, task: TaskId, batch: BatchId | None = None) -> list[Noted] |
                 kind, tip, ref = row.split(" ", 2)
                 if kind != "commit":
                     return None
-                answer = _ask(reader, Oid(tip), BatchId(ref.removeprefix(NAMESPACE)), task)
+                answer = _ask(reader, Oid(tip), BatchId(ref.removeprefix(RECORDS)), task)
                 found += [answer] if answer else []
         except (GitError, RecordError, tomllib.TOMLDecodeError, UnicodeDecodeError):
             return None  # whoever reads it with more care says what is wrong
@@ -56,7 +55,7 @@ def noted(git: Git, task: TaskId, batch: BatchId | None = None) -> list[Noted] |
 
 
 def _ask(reader: ObjectReader, tip: Oid, batch: BatchId, task: TaskId) -> Noted | None:
-    event = newest_event(reader, tip).oid
+    event = event_at(reader, tip).oid
     shards = reader.find(f"{event}:plan")
     folders = [name.decode() for _, name, _ in entries(shards.data)] if shards else []
     names = [f"{event}:plan/{folder}/{task}.toml" for folder in folders]

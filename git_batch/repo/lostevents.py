@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from git_batch.core import record
+from git_batch.core.chain import is_event
 from git_batch.core.ids import BatchId, Oid
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
@@ -92,7 +92,7 @@ def _steps(reader: ObjectReader, pool: Iterable[Oid]) -> Iterator[tuple[Oid, int
     for name, found in reader.many(pool):
         if found is not None and found.kind == b"commit":
             message = seen_of(Oid(name), found).message
-            match = _STEP.search(message) if record.is_event(message) else None
+            match = _STEP.search(message) if is_event(message) else None
             if match is not None:
                 yield Oid(name), int(match[1])
 

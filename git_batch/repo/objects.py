@@ -87,6 +87,17 @@ class ObjectReader:
         """
         return seen_of(oid, self.find(oid))
 
+    def blob(self, name: str) -> bytes:
+        """Read the content of a file, by its id or as `<commit>:<path>`.
+
+        Raises:
+            AbsentError: it is not here, or is no file.
+        """
+        found = self.find(name)
+        if found is None or found.kind != b"blob":
+            raise AbsentError(f"'{name}' is not in this repository")
+        return found.data
+
     def chain(self, tip: Oid, base: Oid | None, most: int | None = None) -> list[Seen]:
         """Read the first-parent line from a tip down to a base, both commits' ids; oldest first.
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from git_batch.core import trailers
+from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
 from git_batch.repo.git import QUARANTINE, Git
 from git_batch.repo.objects import ObjectReader, seen_of
 
-_NAMESPACE = "refs/notes/batch/"
 _TRACKING = "refs/batch/remotes/"
 
 
@@ -83,7 +83,7 @@ class PushedRepository:
             also: a remote; what its tracking copies are at is in `tracked` afterwards.
         """
         form = "--format=%(objectname) %(refname)"
-        asked = [_NAMESPACE] if also is None else [_NAMESPACE, f"{_TRACKING}{also}/"]
+        asked = [RECORDS] if also is None else [RECORDS, f"{_TRACKING}{also}/"]
         out = self.git.run(["for-each-ref", "--sort=committerdate", form, *asked])
         pairs = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
         self.tracked = {
@@ -92,9 +92,9 @@ class PushedRepository:
             if name.startswith(_TRACKING)
         }
         return {
-            BatchId(name.removeprefix(_NAMESPACE)): Oid(oid)
+            BatchId(name.removeprefix(RECORDS)): Oid(oid)
             for oid, name in pairs
-            if name.startswith(_NAMESPACE)
+            if name.startswith(RECORDS)
         }
 
     def read(

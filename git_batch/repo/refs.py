@@ -81,11 +81,6 @@ class Refs:
         except KeyError:  # symbolic, and what it names does not exist: an unborn branch
             return None
 
-    def symbolic(self, name: str = "HEAD") -> str | None:
-        """Give the ref that a symbolic ref names; None when it is detached or absent."""
-        ref = self._handle.references.get(name)
-        return ref.target if ref is not None and isinstance(ref.target, str) else None
-
     def swap(
         self,
         name: str,

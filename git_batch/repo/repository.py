@@ -42,6 +42,7 @@ _QUESTIONS = (
     "--git-common-dir",
     "--show-toplevel",
 )
+_HEAD_MOST = 4096
 _IDENT = re.compile(rb"(?P<name>.*) <(?P<email>[^<>]*)> \d+ [-+]\d{4}\n?", re.DOTALL)
 
 
@@ -212,6 +213,15 @@ class Repository:
         """Our own directory in the git directory of this working tree; made on demand, 0700."""
         os.makedirs(self.layout.scratch, mode=0o700, exist_ok=True)
         return self.layout.scratch
+
+    def symbolic_head(self) -> str | None:
+        """Give the ref that HEAD names; None when it is detached, or no file that can be read."""
+        try:
+            with open(os.path.join(self.layout.git_dir, "HEAD"), "rb") as file:
+                text = os.fsdecode(file.read(_HEAD_MOST))
+        except OSError:
+            return None
+        return text[5:].strip() if text.startswith("ref: ") else None
 
     def head(self) -> tuple[str | None, Oid]:
         """Read HEAD: the full name of the branch, None if detached, and the commit.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,7 @@ from git_batch.core.model import BatchState
 from git_batch.repo.attempts import LogStore
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
-from git_batch.repo.locks import TreeLock
+from git_batch.repo.locks import HOST, TreeLock
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import wait_for
@@ -30,7 +29,7 @@ from git_batch.run.progress import Progress
 
 def new_runner() -> str:
     """Name this run: the host, and a nonce that no other run has."""
-    return f"{socket.gethostname()}/{secrets.token_hex(6)}"
+    return f"{HOST}/{secrets.token_hex(6)}"
 
 
 @dataclass(frozen=True, slots=True)

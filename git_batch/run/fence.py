@@ -129,7 +129,7 @@ class Fence:
     def _history(self, flight: InFlight) -> str | None:
         """Put branch and HEAD back; say what else than committing was done to them."""
         c = self._c
-        head, tip = c.refs.symbolic(), c.refs.read(c.branch)
+        head, tip = c.repo.symbolic_head(), c.refs.read(c.branch)
         if head == c.branch and tip == flight.parent:
             return None
         detached = c.refs.read("HEAD")

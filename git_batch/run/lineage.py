@@ -1,75 +1,19 @@
-"""Tips compared: has somebody moved the batch branch since the record's newest event?
-
-This is the O(1) check before each start: it compares tips and walks no further than it must. What
-kind of commit lies where it should not is for the whole walk to say (`repo.lineage`).
-"""
+"""Has somebody moved the batch branch since the record's newest event? Asked before each start."""
 
 from __future__ import annotations
 
-from git_batch.core.claims import claim_of
 from git_batch.core.ids import Oid
-from git_batch.core.lineage import BRANCH_MISSING, FOREIGN, MOVED_BACK, REWRITTEN, Drift
+from git_batch.core.lineage import Drift
 from git_batch.core.model import InFlight
-from git_batch.core.standing import Phase
-from git_batch.errors import GitError
+from git_batch.core.tips import tips_differ
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
-
-MOST = 10_000
 
 
 def drift_of(
     repo: Repository, refs: Refs, branch: str, head: Oid, flight: InFlight | None
 ) -> Drift | None:
-    """Compare a branch's tip with the head that the record expects.
-
-    Raises:
-        GitError: objects that decide it can't be read; that is never "no drift".
-    """
+    """Compare a branch's tip with the head that the record expects; errors as of `tips_differ`."""
     tip = refs.read(f"refs/heads/{branch}")
-    if tip == head or (tip is not None and _is_settled(repo, flight, tip)):
-        return None
-    if tip is None:
-        return Drift(
-            BRANCH_MISSING,
-            f"branch '{branch}' does not exist; the record expects {head}",
-            head,
-            f"git branch {branch} {head}",
-        )
-    if _descends(repo, tip, head):
-        return Drift(
-            FOREIGN,
-            f"branch '{branch}' is at {tip}, on top of the recorded {head}",
-            tip,
-            "git batch bless",
-        )
-    back = _descends(repo, head, tip)
-    how = "was set back" if back else "was rewritten"
-    return Drift(
-        MOVED_BACK if back else REWRITTEN,
-        f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
-        tip,
-        f"git merge --ff-only {head}" if back else f"git range-diff {tip}...{head}",
-    )
-
-
-def _is_settled(repo: Repository, flight: InFlight | None, tip: Oid) -> bool:
-    """Tell whether the tip is the settled commit of the task in flight (a crash window)."""
-    if flight is None or flight.phase is not Phase.SETTLED:
-        return False
-    facts = commits.read(repo, tip)
-    claim, _ = claim_of(facts.message)
-    named = claim is not None and claim.record == flight.settled
-    return named and facts.parents == (flight.parent,) and facts.tree == flight.tree
-
-
-def _descends(repo: Repository, tip: Oid, base: Oid) -> bool:
-    """Tell whether `base` is on the first-parent line of `tip`."""
-    oid: Oid | None = tip
-    for _ in range(MOST):
-        if oid == base or oid is None:
-            return oid is not None
-        facts = commits.read(repo, oid)
-        oid = facts.parents[0] if facts.parents else None
-    raise GitError(f"more than {MOST} commits lie between {tip} and {base}")
+    return tips_differ(lambda oid: commits.read(repo, oid), branch, tip, head, flight)

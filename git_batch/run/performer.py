@@ -101,7 +101,7 @@ class Performer:
         state = c.state
         found = drift_of(c.repo, c.refs, state.branch, state.head, state.in_flight)
         if found is None:
-            on = c.refs.symbolic()
+            on = c.repo.symbolic_head()
             if on == c.branch:
                 return None
             raise PreconditionError(
@@ -219,7 +219,7 @@ class Performer:
         if tip != flight.parent:
             return self._displaced(flight)
         flight, commit, synced = self._publish_settled(flight)
-        if c.refs.symbolic() == c.branch:
+        if c.repo.symbolic_head() == c.branch:
             self._set_index(flight)
         try:
             # Recording it follows at once, and syncs the move before it is told.

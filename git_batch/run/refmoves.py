@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from git_batch.core import record
+from git_batch.core.chain import RECORDS, ref_name
 from git_batch.core.events import Authorized, StopRequested
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import InFlight
 from git_batch.errors import GitError, RecordError
 from git_batch.repo import attempts, batches, commits
-from git_batch.repo.journal import NAMESPACE, ref_name
 from git_batch.repo.locks import live_batches
 from git_batch.repo.reflist import Moves
 from git_batch.run.context import RunContext
@@ -33,7 +33,7 @@ _WALK = 1000
 _CLOCK = 1.0
 _TRACKING = ("refs/remotes/", "refs/prefetch/", "refs/batch/remotes/")
 _GITS_OWN = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
-_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/", "refs/batch/", NAMESPACE)
+_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/", "refs/batch/", RECORDS)
 
 
 class Grade(Enum):
@@ -179,7 +179,7 @@ class RefJudge:
         self.note()
         theirs: list[str] = []
         for batch in self._alive:
-            theirs += [f"{NAMESPACE}{batch}", attempts.namespace(batch)]
+            theirs += [f"{RECORDS}{batch}", attempts.namespace(batch)]
             branch = self._branch_of(batch)
             theirs += [f"refs/heads/{branch}"] if branch else []
         return {
@@ -189,11 +189,8 @@ class RefJudge:
         }
 
     def _branch_of(self, batch: BatchId) -> str | None:
-        tip = self._c.refs.read(f"{NAMESPACE}{batch}")
-        if tip is None:
-            return None
-        head = batches.summary(self._c.repo, batch, tip).header
-        return head.branch if head else None
+        found = batches.find(self._c.repo.git, batch)
+        return found.header.branch if found and found.header else None
 
     def _others(self) -> set[BatchId]:
         """Name the other batches that are being run."""

@@ -155,8 +155,8 @@ class TaskRunner:
 
     def moved(self, flight: InFlight) -> Failure | None:
         """Put right what a hook did to branch and HEAD; say so if it was not simply committing."""
-        refs = self._c.refs
-        if refs.symbolic() == self._c.branch and refs.read(self._c.branch) == flight.parent:
+        c = self._c
+        if c.repo.symbolic_head() == c.branch and c.refs.read(c.branch) == flight.parent:
             return None
         return self._fence.breach(flight)
 

@@ -6,7 +6,7 @@ beside the reasons, rather than in a list of commands that nobody can choose fro
 
 from __future__ import annotations
 
-from git_batch.core.machine import counts
+from git_batch.core.agenda import counts
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.views.commands import for_batch, look

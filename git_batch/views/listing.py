@@ -11,14 +11,14 @@ from git_batch.views.common import VERSION, batch_text, counts_text, rfc3339, st
 from git_batch.views.escape import one_line
 
 if TYPE_CHECKING:
-    from git_batch.core.entries import Entry, Header
+    from git_batch.core.tip import Header, Tip
 
 
 class Listed(NamedTuple):
     """One batch of the list; `live` if somebody runs it now."""
 
     head: Header
-    entry: Entry
+    tip: Tip
     live: bool
 
 
@@ -47,7 +47,7 @@ def list_text(batches: Sequence[Listed], claims: Mapping[str, Claimed] | None = 
     column = max((len(b.head.batch_id) for b in batches), default=0)
     lines = []
     for batch in batches:
-        totals = batch.entry.totals
+        totals = batch.tip.totals
         stands = batch_text(totals.status, totals.stop, live=batch.live)
         said = f"{stands}; {counts_text(totals.counts)}; {one_line(batch.head.title)}"
         lines.append(f"{one_line(batch.head.batch_id):<{column}}  {said}\n")
@@ -78,7 +78,7 @@ def list_json(
 
 
 def _batch_json(batch: Listed) -> dict[str, Any]:
-    head, totals = batch.head, batch.entry.totals
+    head, totals = batch.head, batch.tip.totals
     stop = stop_of(totals.status, totals.stop)
     return {
         "batch_id": head.batch_id,

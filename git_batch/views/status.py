@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from git_batch.core.agenda import counts
 from git_batch.core.duration import format_duration
-from git_batch.core.machine import counts
 from git_batch.core.model import Authorization, BatchState, InFlight, Plan
 from git_batch.core.standing import Phase, TaskStatus
 from git_batch.views.common import (
@@ -37,7 +37,7 @@ from git_batch.views.common import (
 from git_batch.views.escape import one_line
 
 if TYPE_CHECKING:
-    from git_batch.core.entries import Entry, Header, Totals
+    from git_batch.core.tip import Header, Tip, Totals
     from git_batch.views.standing import Board, Standing
 
 NAMED = 20
@@ -54,14 +54,14 @@ _PHASES = {
 
 
 def status_text(
-    head: Header, entry: Entry, *, live: str | None, drift: Sequence[Drift], now: datetime
+    head: Header, tip: Tip, *, live: str | None, drift: Sequence[Drift], now: datetime
 ) -> str:
     """Say where a batch stands, from header and newest event alone.
 
     Args:
         live: who runs it now (process, host, since), None if nobody does.
     """
-    totals = entry.totals
+    totals = tip.totals
     stands = batch_text(totals.status, totals.stop, live=live is not None)
     lines = [
         ("batch", f"{one_line(head.batch_id)}  {one_line(head.title)}".rstrip()),
@@ -73,8 +73,8 @@ def status_text(
     if totals.reason:
         lines.append(("reason", one_line(totals.reason)))
     lines.append(("tasks", counts_text(totals.counts)))
-    if entry.in_flight is not None:
-        lines.append(("in flight", _flight_text(entry.in_flight, live is not None, now)))
+    if tip.in_flight is not None:
+        lines.append(("in flight", _flight_text(tip.in_flight, live is not None, now)))
     lines += _needs(totals)
     lines += _authority(head.authorization, totals, now)
     lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in drift]

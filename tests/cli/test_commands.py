@@ -91,7 +91,7 @@ def test_wrong_use_exits_with_2_and_says_how(repo: Path, args: list[str], said: 
 def test_a_bug_is_saved_and_said_in_a_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(repo.parent))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("git_batch.app.queries.glance", lambda *_: 1 / 0)
+    monkeypatch.setattr("git_batch.app.glances.glance", lambda *_: 1 / 0)
     done = here(repo, "status", status=70)
     assert done.err.startswith("error: a bug in git-batch: ZeroDivisionError: division by zero\n")
     place = re.search(r"'(.*?)'; please report it", done.err)
@@ -105,7 +105,7 @@ def test_text_from_elsewhere_can_not_act_on_the_terminal(
     def fail(*_: object) -> None:
         raise GitError("said \x1b[2J and \u202e", "a \x9b hint")
 
-    monkeypatch.setattr("git_batch.app.queries.glance", fail)
+    monkeypatch.setattr("git_batch.app.glances.glance", fail)
     done = here(repo, "status", status=3)
     assert done.err == "error: said \\x1b[2J and \\u202e\nhint: a \\x9b hint\n"
 
@@ -114,7 +114,7 @@ def test_an_interruption_has_its_status(repo: Path, monkeypatch: pytest.MonkeyPa
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("git_batch.app.queries.glance", interrupt)
+    monkeypatch.setattr("git_batch.app.glances.glance", interrupt)
     assert here(repo, "status", status=130).err.endswith("interrupted\n")
 
 

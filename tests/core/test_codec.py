@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from git_batch.core import events as ev
 from git_batch.core.attempt import Attempt, CheckResult, Usage
 from git_batch.core.codec import CodecError, decode, encode, quote, unquote
-from git_batch.core.entries import Header, Receipt, Totals
+from git_batch.core.entries import Receipt
 from git_batch.core.ids import Oid
 from git_batch.core.model import Authorization, Budget, InFlight, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.core.tip import Header, Totals
 from tests.core.facts import HOSTILE_BYTES, HOSTILE_TEXTS, any_event, values
 from tests.core.test_properties import some
 

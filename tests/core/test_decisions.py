@@ -6,10 +6,10 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.agenda import counts
 from git_batch.core.decisions import allowed
 from git_batch.core.events import Decision
 from git_batch.core.ids import TaskId
-from git_batch.core.machine import counts
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 from tests.core.test_machine import CHAIN, ends, outcomes, stop_before

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.agenda import counts
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import TaskId
-from git_batch.core.machine import counts
 from git_batch.core.model import BatchState, Budget
 from git_batch.core.standing import FREE, BatchStatus, Outcome, TaskStatus
 from tests.chance import random_budget, random_decision, random_plan, random_script

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from git_batch.core import entries, record, trailers
+from git_batch.core import entries, reading, record, trailers
 from git_batch.core import events as ev
 from git_batch.core.attempt import Failure
+from git_batch.core.chain import is_event
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
@@ -67,7 +68,7 @@ def test_the_task_in_flight_survives_every_commit_message(flight: InFlight) -> N
 
 def filtered_by_others(message: bytes, event: ev.Event) -> None:
     """See that what other tools filter by is one block, with nothing in it from elsewhere."""
-    assert record.is_event(message)
+    assert is_event(message)
     block = trailers.block(message)
     assert [key for key, _ in block][:3] == ["Batch-Format", "Batch-Event", "Batch-Step"]
     assert block[0][1] == "1"
@@ -140,7 +141,7 @@ class Notes:
             note.task: note.record
             for note in (record.parse_note(blob) for _, blob in self.notes.values())
         }
-        restored = record.restore(entry, record.parse_header(self.header), read, graph)
+        restored = record.restore(entry, reading.parse_header(self.header), read, graph)
         assert restored == replace(state, stale=False)
         assert entry.event == event
 
@@ -169,7 +170,7 @@ def restored(
     change: Callable[[entries.Entry], entries.Entry] = lambda entry: entry,
     **tasks: TaskRecord,
 ) -> BatchState:
-    head = record.parse_header(record.header(RUN.current))
+    head = reading.parse_header(record.header(RUN.current))
     entry = change(record.parse(render(RUN.events[-1])))
     held = dict(RUN.current.tasks) | {TaskId(name): value for name, value in tasks.items()}
     return record.restore(entry, head, held, GRAPH)
@@ -207,7 +208,7 @@ def test_an_event_of_a_newer_format_is_refused_by_name(version: str) -> None:
 def test_a_header_of_a_newer_format_is_refused_by_name() -> None:
     newer = record.header(RUN.current).replace(b"format = 1", b"format = 2\nunheard = 1")
     with pytest.raises(RecordError, match="has format 2"):
-        record.parse_header(newer.replace(b"batch_id", b"batch_name"))
+        reading.parse_header(newer.replace(b"batch_id", b"batch_name"))
 
 
 @pytest.mark.parametrize("version", ["", "0", "-1", "²", "1.0", "9" * 5000, "one"])
@@ -251,7 +252,7 @@ def test_a_mutated_message_is_read_or_refused_and_nothing_else(seed: int) -> Non
 
 
 @settings(some, max_examples=50)
-@given(st.binary(max_size=80), st.sampled_from([record.parse_header, record.parse_note]))
+@given(st.binary(max_size=80), st.sampled_from([reading.parse_header, record.parse_note]))
 def test_any_bytes_are_read_as_a_note_or_refused_and_nothing_else(
     blob: bytes, parse: Callable[[bytes], object]
 ) -> None:
@@ -272,7 +273,7 @@ def test_toml_that_breaks_parsers_is_refused(blob: bytes) -> None:
 @given(st.text(string.printable))
 def test_a_persons_own_commit_on_the_same_ref_is_none_of_our_events(text: str) -> None:
     assume("Batch-Format" not in text)
-    assert not record.is_event(text.encode())
+    assert not is_event(text.encode())
     with pytest.raises(RecordError, match="its trailers are not whole"):
         record.parse(text.encode())
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from tests.conftest import git
 from tests.e2e.job import BRANCH, task, write
 from tests.e2e.near import TASKS, by_hand, finished, near, record
-from tests.e2e.scene import environment
 
 
 @pytest.fixture
@@ -87,19 +84,6 @@ def test_several_answers_are_listed(top: Path) -> None:
 def test_prose_that_mentions_a_trailer_is_no_answer(top: Path) -> None:
     git(top, "commit", "-q", "--allow-empty", "-m", "About\n\nBatch-Task: four is missing.\nYes.")
     near(top, "find", "four", status=1)
-
-
-def test_asking_the_record_needs_no_libgit2(top: Path) -> None:
-    script = "import sys; from git_batch.cli.main import main; main(['find', 'two']); print({})"
-    done = subprocess.run(
-        [sys.executable, "-c", script.format("'pygit2' in sys.modules")],
-        cwd=top,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [git(top, "rev-parse", "HEAD~1"), "False"]
 
 
 def test_a_record_that_a_person_edited_still_answers(top: Path) -> None:

@@ -9,16 +9,17 @@ import pygit2
 
 from git_batch.core import canonical
 from git_batch.core import events as ev
+from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import Actor, BatchState, Budget, InFlight, Plan
-from git_batch.repo import commits, journal
+from git_batch.repo import commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from tests.world import Script, World
 
 BATCH = BatchId("batch-abc123")
-REF = journal.ref_name(BATCH)
+REF = ref_name(BATCH)
 WHO = commits.Idents(Actor("T", "t@x"), Actor("T", "t@x"))
 
 

@@ -77,7 +77,7 @@ def test_a_claim_from_another_host_is_never_taken_over(
 ) -> None:
     r, refs = opened(repo)
     with monkeypatch.context() as patch:
-        patch.setattr("socket.gethostname", lambda: "elsewhere")
+        patch.setattr("git_batch.repo.claims.HOST", "elsewhere")
         claims.take(r, refs, "demo", ONE, who=WHO, at=AT)
     with pytest.raises(PreconditionError, match="elsewhere"):
         claims.take(r, refs, "demo", TWO, who=WHO, at=AT)

@@ -11,12 +11,13 @@ import pytest
 from fixtures.journals.make_golden import FOLDER, holds, tell
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
-from git_batch.core import record
+from git_batch.core import reading, record
 from git_batch.core.ids import Oid
 from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchState
 from git_batch.core.standing import TaskStatus
 from git_batch.repo import journal
+from git_batch.repo.history import history
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
@@ -32,7 +33,7 @@ def unbundled(repo: Path, version: Path) -> Repository:
 
 
 def test_there_is_a_golden_copy_of_the_format_that_is_written_now() -> None:
-    assert FOLDER / f"v{record.FORMAT}" in VERSIONS
+    assert FOLDER / f"v{reading.FORMAT}" in VERSIONS
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.name)
@@ -44,7 +45,7 @@ def test_a_golden_record_gives_the_state_that_it_gave_when_it_was_written(
     at, plan, state = journal.read(opened, Refs(opened), BATCH)
     assert at.oid == expected["tip"]
     assert holds(tell(state), expected["state"])
-    entries = journal.history(opened, at.oid)
+    entries = history(opened, at.oid)
     assert [ev.KINDS[type(entry.event)] for _, entry in entries] == expected["events"]
     replayed = Machine(plan).replay((entry.event, oid) for oid, entry in entries)
     assert replayed is not None
@@ -74,7 +75,7 @@ def test_a_golden_record_can_be_gone_on_with(repo: Path, version: Path) -> None:
 
 
 def test_the_newest_golden_record_has_an_event_of_every_kind_in_it() -> None:
-    newest = FOLDER / f"v{record.FORMAT}" / "state.json"
+    newest = FOLDER / f"v{reading.FORMAT}" / "state.json"
     assert set(json.loads(newest.read_text(encoding="utf-8"))["events"]) == set(ev.KINDS.values())
 
 

@@ -13,12 +13,15 @@ import pytest
 from git_batch.core import effects as fx
 from git_batch.core import entries, record
 from git_batch.core import events as ev
+from git_batch.core.chain import is_event
+from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
 from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, Phase
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, journal
+from git_batch.repo.history import event_oids, history
 from tests.chance import random_budget, random_decision, random_plan, random_script
 from tests.conftest import git
 from tests.repo.recorded import BATCH, REF, WHO, RecordedWorld
@@ -39,8 +42,8 @@ def drive_to(world: RecordedWorld, kind: type, nth: int = 1) -> fx.Effect:
         world.append(world.perform(effect))
 
 
-def history(world: RecordedWorld) -> list[tuple[Oid, entries.Entry]]:
-    return journal.history(world.repo, world.tip_of_record)
+def events_of(world: RecordedWorld) -> list[tuple[Oid, entries.Entry]]:
+    return history(world.repo, world.tip_of_record)
 
 
 # Reading it with stock git.
@@ -85,9 +88,9 @@ def test_the_repository_is_sound_to_git(repo: Path) -> None:
 def test_first_parents_are_events_only_and_second_parents_base_and_commits(repo: Path) -> None:
     world = RecordedWorld(repo, CHAIN)
     world.run()
-    chain = journal.event_oids(world.repo, world.tip_of_record)
+    chain = event_oids(world.repo, world.tip_of_record)
     facts = [commits.read(world.repo, oid) for oid in chain]
-    assert all(record.is_event(fact.message) for fact in facts)
+    assert all(is_event(fact.message) for fact in facts)
     seconds = {
         record.parse(fact.message).event: fact.parents[1:] for fact in facts if fact.parents[1:]
     }
@@ -158,7 +161,7 @@ def test_only_events_that_may_change_the_tree_change_it(repo: Path) -> None:
     world.resume()
     before: pygit2.Oid | None = None
     changed, seen = set[str](), set[str]()
-    for oid, entry in history(world):
+    for oid, entry in events_of(world):
         kind = ev.KINDS[type(entry.event)]
         seen.add(kind)
         if before is not None and world.tree_at(oid).id != before:
@@ -173,7 +176,7 @@ def test_the_settled_tree_is_in_the_record_from_settled_to_committed_and_no_long
 ) -> None:
     world = RecordedWorld(repo, CHAIN)
     world.run()
-    for oid, entry in history(world):
+    for oid, entry in events_of(world):
         tree = world.tree_at(oid)
         assert ("settled" in tree) == isinstance(entry.event, ev.Settled)
         if isinstance(entry.event, ev.Settled):
@@ -241,7 +244,7 @@ def test_the_newest_event_gives_the_state_that_the_replay_gives_after_every_even
             state = world.load().state
             assert state == replace(world.journal.state, stale=False, status=state.status)
             assert state == world.machine.replay(
-                (entry.event, oid) for oid, entry in history(world)
+                (entry.event, oid) for oid, entry in events_of(world)
             )
             read += 1
 
@@ -308,7 +311,7 @@ def test_reading_costs_the_same_whatever_the_number_of_events(
     drive_to(world, fx.RunTask)
     real, reads = commits.read, 0
 
-    def counted(*args: object) -> commits.CommitFacts:
+    def counted(*args: object) -> Seen:
         nonlocal reads
         reads += 1
         return real(*args)  # type: ignore[arg-type]
@@ -330,7 +333,7 @@ def test_reading_costs_the_same_whatever_the_number_of_events(
 @pytest.mark.parametrize(
     "command", [("append", "-m", "mine"), ("add", "-f", "-m", "mine"), ("remove",)], ids=str
 )
-def test_what_a_persons_git_notes_put_on_top_is_counted_and_put_right_by_the_next_event(
+def test_what_a_persons_git_notes_put_on_top_is_seen_and_put_right_by_the_next_event(
     repo: Path, command: tuple[str, ...]
 ) -> None:
     world = RecordedWorld(repo, plan(task("a"), task("b")))
@@ -343,14 +346,15 @@ def test_what_a_persons_git_notes_put_on_top_is_counted_and_put_right_by_the_nex
     git(repo, *notes, *command, commit)
     theirs = world.tip_of_record
     at, _, state = journal.read(world.repo, world.refs, BATCH)
-    assert (at.foreign, at.ref_tip) == (1, theirs)
+    assert at.ref_tip == theirs != at.oid
     assert state == world.current
     world.drive()
     assert world.current.status is BatchStatus.COMPLETED
     assert git(repo, *notes, "show", commit) == receipt
-    assert theirs in journal.event_oids(world.repo, world.tip_of_record)
+    assert theirs in event_oids(world.repo, world.tip_of_record)
     assert "mine" not in git(repo, "ls-tree", "-r", REF)
-    assert journal.read(world.repo, world.refs, BATCH)[0].foreign == 0
+    at = journal.read(world.repo, world.refs, BATCH)[0]
+    assert at.ref_tip == at.oid
 
 
 def test_a_note_that_a_person_added_before_a_resume_is_put_right_by_its_first_event(
@@ -375,9 +379,9 @@ def test_a_stop_that_another_process_asks_for_is_folded_in_before_what_was_not_p
     world.load().append(ev.StopRequested(world.now(), PERSON))
     state = world.drive()
     assert (state.status, len(state.tasks)) == (BatchStatus.BUDGET_STOPPED, 1)
-    kinds = [ev.KINDS[type(entry.event)] for _, entry in history(world)]
+    kinds = [ev.KINDS[type(entry.event)] for _, entry in events_of(world)]
     assert kinds[2:6] == ["enrolled", "stop_requested", "ran", "checked"]
-    steps = [entry.step for _, entry in history(world)]
+    steps = [entry.step for _, entry in events_of(world)]
     assert steps == list(range(1, len(steps) + 1))
     assert world.load().state == state
 
@@ -389,7 +393,7 @@ def test_a_commit_names_the_settled_event_that_is_in_the_record_even_if_others_w
     drive_to(world, fx.Commit)
     world.load().append(ev.StopRequested(world.now(), PERSON))
     world.drive()
-    [(oid, _)] = [(o, e) for o, e in history(world) if isinstance(e.event, ev.Settled)]
+    [(oid, _)] = [(o, e) for o, e in events_of(world) if isinstance(e.event, ev.Settled)]
     message = commits.read(world.repo, world.tip).message
     assert f"Batch-Record: {oid}".encode() in message
 

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 
 from git_batch.core import effects as fx
-from git_batch.core import entries, record
+from git_batch.core import entries, reading, record
 from git_batch.core import events as ev
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, next_attempt
 from git_batch.core.model import Actor, Authorization, BatchState, Budget, Command, Plan, Task
 from git_batch.core.standing import BatchStatus, Outcome, StopReason
+from git_batch.core.tip import Header
 
 START = datetime(2030, 1, 31, 20, 0, tzinfo=UTC)
 ANN = Actor("Ann", "ann@example.org")
@@ -69,8 +70,8 @@ class Story:
         return self._state
 
     @property
-    def header(self) -> entries.Header:
-        return record.parse_header(record.header(self.state))
+    def header(self) -> Header:
+        return reading.parse_header(record.header(self.state))
 
     @property
     def entry(self) -> entries.Entry:

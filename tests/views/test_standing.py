@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.agenda import counts
 from git_batch.core.ids import TaskId
-from git_batch.core.machine import counts
 from git_batch.core.model import Task
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.views.common import counts_text

@@ -1,0 +1,48 @@
+"""A record's ref and its chain of commits: which of them are events of ours.
+
+A person's `git notes` puts commits on the same ref, so a record is read at the newest event below
+its tip. Apart from what reads events, since the hooks come by here and must start fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from git_batch.core.claims import Seen
+from git_batch.core.ids import BatchId, Oid
+from git_batch.errors import RecordError
+
+RECORDS = "refs/notes/batch/"
+"""Where the records are: one notes ref per batch (storage.md)."""
+
+_FOREIGN_MOST = 1000
+"""How many commits of others on top of our newest event are walked before giving up."""
+
+
+def ref_name(batch: BatchId) -> str:
+    """Name the notes ref of a batch."""
+    return f"{RECORDS}{batch}"
+
+
+def is_event(message: bytes) -> bool:
+    """Tell our events from other commits."""
+    return b"\nBatch-Format: " in message
+
+
+def newest_event(read: Callable[[Oid], Seen], tip: Oid) -> Seen:
+    """Find our newest event at or below a record's tip.
+
+    Args:
+        read: gives a commit by its id.
+
+    Raises:
+        RecordError: there is none.
+    """
+    commit = read(tip)
+    for _ in range(_FOREIGN_MOST):
+        if is_event(commit.message):
+            return commit
+        if not commit.parents:
+            break
+        commit = read(commit.parents[0])
+    raise RecordError(f"no event of git-batch is on the record's ref (at {tip[:12]})")

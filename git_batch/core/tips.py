@@ -1,0 +1,79 @@
+"""Tips compared: has somebody moved the batch branch since the record's newest event?
+
+This is the O(1) check before each start and of `status`: it compares tips and walks no further than
+it must. What kind of commit lies where it should not is for the whole walk to say (`comparison`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from git_batch.core.claims import Seen, claim_of
+from git_batch.core.ids import Oid
+from git_batch.core.lineage import BRANCH_MISSING, FOREIGN, MOVED_BACK, REWRITTEN, Drift
+from git_batch.core.model import InFlight
+from git_batch.core.standing import Phase
+from git_batch.errors import GitError
+
+Read = Callable[[Oid], Seen]
+"""Gives a commit by its id; raises GitError where it can't."""
+
+MOST = 10_000
+
+
+def tips_differ(
+    read: Read, branch: str, tip: Oid | None, head: Oid, flight: InFlight | None
+) -> Drift | None:
+    """Compare a branch's tip with the head that the record expects.
+
+    Args:
+        tip: where the branch is; None if it does not exist.
+
+    Raises:
+        GitError: objects that decide it can't be read; that is never "no drift".
+    """
+    if tip == head or (tip is not None and _is_settled(read, flight, tip)):
+        return None
+    if tip is None:
+        return Drift(
+            BRANCH_MISSING,
+            f"branch '{branch}' does not exist; the record expects {head}",
+            head,
+            f"git branch {branch} {head}",
+        )
+    if _descends(read, tip, head):
+        return Drift(
+            FOREIGN,
+            f"branch '{branch}' is at {tip}, on top of the recorded {head}",
+            tip,
+            "git batch bless",
+        )
+    back = _descends(read, head, tip)
+    how = "was set back" if back else "was rewritten"
+    return Drift(
+        MOVED_BACK if back else REWRITTEN,
+        f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
+        tip,
+        f"git merge --ff-only {head}" if back else f"git range-diff {tip}...{head}",
+    )
+
+
+def _is_settled(read: Read, flight: InFlight | None, tip: Oid) -> bool:
+    """Tell whether the tip is the settled commit of the task in flight (a crash window)."""
+    if flight is None or flight.phase is not Phase.SETTLED:
+        return False
+    facts = read(tip)
+    claim, _ = claim_of(facts.message)
+    named = claim is not None and claim.record == flight.settled
+    return named and facts.parents == (flight.parent,) and facts.tree == flight.tree
+
+
+def _descends(read: Read, tip: Oid, base: Oid) -> bool:
+    """Tell whether `base` is on the first-parent line of `tip`."""
+    oid: Oid | None = tip
+    for _ in range(MOST):
+        if oid == base or oid is None:
+            return oid is not None
+        facts = read(oid)
+        oid = facts.parents[0] if facts.parents else None
+    raise GitError(f"more than {MOST} commits lie between {tip} and {base}")

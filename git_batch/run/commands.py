@@ -92,10 +92,14 @@ class Commands:
             marker=c.runner,
             on_slow=self._publish,
         )
-        piece.ending = ending(ended)
+        told = [ending(ended)]
         for left in ended.leftovers:
             c.tools.progress.note(f"ended what '{title}' left running: {left.pid} {left.command}")
-            piece.ending += f"; left running, ended: {left.pid} {left.command}"
+            told.append(f"left running, ended: {left.pid} {left.command}")
+        if ended.log_error:
+            c.tools.progress.note(f"not all that '{title}' printed is kept: {ended.log_error}")
+            told.append(f"not all that it printed is kept: {ended.log_error}")
+        piece.ending = "; ".join(filter(None, told))
         return ended, piece
 
     def _publish(self) -> None:

@@ -14,8 +14,10 @@ import pytest
 
 from git_batch.errors import PreconditionError
 from git_batch.repo import durability
+from git_batch.run.output import Capture
 from tests.conftest import git
 from tests.e2e.job import BRANCH, argv, batch, committed, everything, outcomes, task, write
+from tests.e2e.quick import quick, said
 from tests.e2e.scene import environment
 
 MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-euc"]
@@ -230,3 +232,18 @@ def test_a_flood_of_output_neither_fills_memory_nor_the_log(
 @pytest.mark.long
 def test_two_gigabytes_of_output(repo: Path, template: Path) -> None:
     flood(repo, template, "head -c 2G /dev/zero")
+
+
+def test_output_that_could_not_be_kept_is_told(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(Capture):
+        def __init__(self, path: Path, cap: int) -> None:
+            super().__init__(path, cap)
+            self._fd = os.open("/dev/full", os.O_RDWR)
+
+    monkeypatch.setattr("git_batch.run.process.Capture", Full)
+    write(repo, task("one", "echo much; echo x >src/one"))
+    done = quick(repo, "start", "--yes")
+    assert "not all that 'echo much; echo x >src/one' printed is kept: No space left" in said(done)
+    assert "[not all that it printed is kept: No space left on device]" in (
+        quick(repo, "show", "one", "--output").out
+    )

@@ -114,22 +114,6 @@ def retract(graph: Graph, agenda: Agenda, tasks: Iterator[TaskId], status: TaskS
     return replace(agenda, ready=ready, skipped=_skipped(graph, agenda, None))
 
 
-def blocking_roots(graph: Graph, agenda: Agenda, i: int) -> tuple[int, ...]:
-    """Name what a skipped task waits for: the parked or dropped tasks behind it, lowest first."""
-    blocked, seen, stack = agenda.parked | agenda.dropped, set[int](), [i]
-    roots: set[int] = set()
-    while stack:
-        for d in graph.dependencies[stack.pop()]:
-            if d in seen:
-                continue
-            seen.add(d)
-            if blocked >> d & 1:
-                roots.add(d)
-            elif not agenda.done >> d & 1:
-                stack.append(d)
-    return tuple(sorted(roots))
-
-
 def satisfied(graph: Graph, i: int, done: int) -> bool:
     """Tell whether everything that a task needs is done."""
     return all(done >> d & 1 for d in graph.dependencies[i])

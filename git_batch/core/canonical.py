@@ -98,15 +98,6 @@ def task_toml(task: Task) -> bytes:
     return "\n".join([*_lines(task, _TASK_KEYS), ""]).encode()
 
 
-def task_from_toml(toml: bytes) -> Task:
-    """Read what `task_toml` wrote.
-
-    Raises:
-        RecordError: it is no task.
-    """
-    return _task(_load(toml))
-
-
 def from_toml(toml: bytes, intents: Mapping[str, bytes]) -> Plan:
     """Read a stored plan and check it again; its budget is the default one.
 

@@ -227,8 +227,8 @@ class Board:
 def behind(graph: Graph, targets: int, done: int) -> Callable[[int], int]:
     """Give a function from a task to those of a set that it waits for, directly or not.
 
-    It says the same as `agenda.blocking_roots`, but remembers what it found on the way: in a
-    chain of ten thousand skipped tasks each would else be walked from its end to its root.
+    It remembers what it found on the way: in a chain of ten thousand skipped tasks each would else
+    be walked from its end to its root.
     """
     known: dict[int, int] = {}
 

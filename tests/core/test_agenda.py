@@ -80,20 +80,11 @@ def test_what_is_skipped_because_of_two_tasks_stays_so_until_both_are_back() -> 
     both = begin(graph)
     for name in ("a", "b"):
         both = agendas.place(graph, both, TaskId(name), TaskStatus.NEEDS_HUMAN)
-    assert agendas.blocking_roots(graph, both, 2) == (0, 1)
+    assert names(graph, both.skipped) == ["c"]
     one = agendas.place(graph, both, TaskId("a"), TaskStatus.PENDING)
     assert names(graph, one.skipped) == ["c"]
-    assert agendas.blocking_roots(graph, one, 2) == (1,)
     none = agendas.place(graph, one, TaskId("b"), TaskStatus.PENDING)
     assert not none.skipped
-
-
-def test_the_root_of_a_skip_is_named_through_skipped_tasks_but_not_through_done_ones() -> None:
-    graph = Graph(plan(task("a"), task("b", "a"), task("c", "b"), task("d"), task("e", "c", "d")))
-    state = agendas.build(graph, records(b=TaskStatus.NEEDS_HUMAN, a=TaskStatus.COMMITTED), None)
-    assert agendas.blocking_roots(graph, state, 4) == (1,)
-    assert agendas.blocking_roots(graph, state, 2) == (1,)
-    assert agendas.blocking_roots(graph, state, 1) == ()
 
 
 def test_undoing_a_task_takes_readiness_from_what_needs_it() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from git_batch.core.canonical import digest, from_toml, task_from_toml, task_toml, to_toml
+from git_batch.core.canonical import digest, from_toml, task_toml, to_toml
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Budget, Command, Plan, Task
 from git_batch.core.standing import OnEmpty
@@ -90,7 +90,7 @@ def test_a_plan_survives_and_its_form_is_stable(plan: Plan) -> None:
     assert again == plan
     assert to_toml(again) == toml
     for task in plan.tasks:
-        assert task_from_toml(task_toml(task)) == task
+        assert b"[[task]]\n" + task_toml(task) in toml
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -222,12 +222,6 @@ def test_an_intent_that_was_changed_is_refused() -> None:
     assert from_toml(toml, {sha256: b"x", "other": b""}).intents == {sha256: b"x"}
     with pytest.raises(RecordError, match="has been changed"):
         from_toml(toml, {sha256: b"y"})
-
-
-def test_one_task_that_is_none_is_refused() -> None:
-    for bad in (b"", b"x", b'id = "a"', b"id = 1"):
-        with pytest.raises(RecordError):
-            task_from_toml(bad)
 
 
 def test_two_thousand_tasks_are_quick() -> None:

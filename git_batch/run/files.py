@@ -3,7 +3,8 @@
 They live in one temporary directory outside the repository's git directory, which agents' sandboxes
 make read-only (product.md, What a task's command sees). The directory belongs to one run and goes
 with it; what must outlive a crash (output) is written below the git directory instead, by us and
-never by the command.
+never by the command. One that a killed run left is removed by the next run in the same working
+tree, which its name is made from: the run lock says that nobody uses it any more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from git_batch.core import template
@@ -26,12 +28,24 @@ _MOST = 1 << 20
 """Bytes of a file written by a command that are read; more is no message."""
 
 
+def _fresh(root: str) -> Path:
+    """Make a directory of this working tree's own, in place of those that killed runs left."""
+    prefix = f"git-batch-{sha256(os.fsencode(root)).hexdigest()[:16]}-"
+    with os.scandir(tempfile.gettempdir()) as entries:
+        left = [entry for entry in entries if entry.name.startswith(prefix)]
+    for entry in left:
+        # Anybody may make a name in there; only a directory of our own is ours.
+        if entry.is_dir(follow_symlinks=False) and entry.stat().st_uid == os.geteuid():
+            shutil.rmtree(entry.path, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=prefix))
+
+
 class TaskFiles:
     """The directory of one run, and what stands in it for the attempt in flight."""
 
     def __init__(self, state: BatchState, plan: Plan, root: str) -> None:
         self._plan = plan
-        self._dir = Path(tempfile.mkdtemp(prefix="git-batch-"))
+        self._dir = _fresh(root)
         self.prompt = self._dir / "prompt.md"
         self.feedback = self._dir / "feedback.txt"
         self.message = self._dir / "message.txt"

@@ -303,6 +303,8 @@ def whole(scene: Scene, answer: Answer) -> None:
     git_dir = scene.top / ".git"
     locks = [p for p in git_dir.rglob("*.lock") if not OURS.fullmatch(p.name)]
     assert not locks
+    # Killed at the very end, a run leaves its directory to the next one.
+    assert len(list(scene.temporary.glob("git-batch-*"))) <= 1
     _attempts_kept(scene, state)
 
 

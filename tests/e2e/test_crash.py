@@ -196,6 +196,20 @@ def collect_garbage(scene: Scene) -> None:
     )
 
 
+def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run(
+    killers: list[Killer], scene: Scene, place: Path
+) -> None:
+    goal = expected(killers[0], scene, place / "goal")
+    with scenes.copied(scene, place / "killed") as copy:
+        other = copy.temporary / "git-batch-0123456789abcdef-x"
+        other.mkdir(parents=True)
+        trial = Trial(killers[0], copy, goal, FAST)
+        assert trial.go(len(goal.steps) // 2).killed
+        assert len(list(copy.temporary.iterdir())) == 2
+        trial.check(trial.go())
+        assert list(copy.temporary.iterdir()) == [other], "that of another working tree stays"
+
+
 def test_garbage_collected_after_a_kill_holds_nothing_that_is_needed(
     killers: list[Killer], scene: Scene, place: Path
 ) -> None:

@@ -10,7 +10,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.machine import Machine
 from git_batch.core.model import BatchState, Budget, Plan, Task
 from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, TaskStatus
-from tests.world import Script, World, plan, task
+from tests.world import Script, World, oid, plan, task
 
 
 def random_plan(dice: random.Random, most: int = 12) -> Plan:
@@ -54,7 +54,9 @@ def random_script(dice: random.Random, made: Plan, failing: float = 0.4) -> Scri
         while dice.random() < failing and len(several) < 4:
             several.append(dice.choice(FAILURES))
         ends[one.id] = tuple(several)
-    return Script(ends)
+    rest = [one.id for one in made.tasks if dice.random() < 0.3]
+    unfit = frozenset(name for name in rest if dice.random() < 0.5)
+    return Script(ends, unfit, frozenset(rest) - unfit)
 
 
 def random_budget(dice: random.Random) -> Budget:
@@ -74,8 +76,16 @@ def random_decision(dice: random.Random, world: World) -> bool:
     choices: list[Callable[[], None]] = [world.authorize]
     if state.in_flight is None:
         choices += _about_tasks(dice, world, state)
+        if dice.random() < 0.2:
+            choices = [lambda: _rebase(world)]
     dice.choice(choices)()
     return True
+
+
+def _rebase(world: World) -> None:
+    """Move to another base, and confirm it: nothing would run without that."""
+    world.rebase(oid("base", len(world.log)))
+    world.authorize()
 
 
 def _about_tasks(

@@ -17,6 +17,7 @@ from hashlib import sha1
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
+from git_batch.core.decisions import replaying
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Facts, Machine, accepts_empty, found, reopen
 from git_batch.core.model import (
@@ -29,7 +30,7 @@ from git_batch.core.model import (
     Task,
     TaskRecord,
 )
-from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason
+from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 PERSON = Actor("A Person", "person@example.org")
@@ -71,9 +72,13 @@ class Script:
         ends: by task, the ends of its tries in order; tries that count for nothing included.
             `committed` is a change that passes its checks, `unchanged` no change at all, others
             are the failure itself. After the last one, the task only succeeds.
+        conflicts: tasks whose commit does not apply to another base; `contained` those whose
+            change is there already.
     """
 
     ends: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
+    conflicts: frozenset[str] = frozenset()
+    contained: frozenset[str] = frozenset()
 
     def end(self, name: TaskId, tries: int) -> Outcome:
         """Say how a task's next try ends, when some have come to their own end before."""
@@ -169,6 +174,22 @@ class World:
         """Take committed tasks back."""
         self.tip = oid("undo", tuple(names), self.tip)
         self.decide(decision, *names, head=self.tip)
+
+    def rebase(self, base: Oid, **more: object) -> None:
+        """Put the batch on another base, with all that has a commit or waits to be replayed."""
+        old, tasks = self.tip, self.current.tasks
+        made = {r.commit: t for t, r in tasks.items() if r.status is TaskStatus.COMMITTED}
+        order = {commit: place for place, commit in enumerate(self.commits)}
+        found = {made[c]: c for c in sorted((c for c in made if c), key=lambda c: order.get(c, -1))}
+        waits = [t for t in tasks if replaying(self.current, t)]
+        for name in sorted(waits, key=lambda t: tasks[t].turn):
+            found[name] = tasks[name].replays or oid("none")
+        self.base = self.tip = base
+        self.decide(
+            ev.Decision.REBASE,
+            *found,
+            **{"commits": tuple(found.values()), "head": base, "former": old, **more},
+        )
 
     def review(self, name: str, verdict: ev.Verdict) -> None:
         """Record a person's verdict on the work that is kept."""
@@ -316,6 +337,8 @@ class World:
 
     def _run(self, flight: InFlight, now: datetime) -> ev.Event:
         name, n = flight.task, flight.attempt
+        if flight.replays is not None:
+            return self._replay(flight, now)
         self.runs.append(name)
         end = self.script.end(name, self._tries(flight))
         empty = end is Outcome.UNCHANGED
@@ -328,6 +351,15 @@ class World:
             log = LogRef(3, "0" * 64)
             return ev.Ran(now, name, n, tree, changed, len(changed), log, used, b"said")
         return ev.AttemptFailed(now, name, n, Failure(end, f"{end}"), 1, None, Usage(usd=0.25))
+
+    def _replay(self, flight: InFlight, now: datetime) -> ev.Event:
+        name, n = flight.task, flight.attempt
+        if name in self.script.conflicts:
+            failure = Failure(Outcome.RUN_FAILED, "it does not apply", "conflict")
+            return ev.AttemptFailed(now, name, n, failure, None, None, Usage())
+        changed = () if name in self.script.contained else (b"f",)
+        tree = self.make_tree(name, n)
+        return ev.Ran(now, name, n, tree, changed, len(changed), None, Usage(), b"whole message")
 
     def _check(self, flight: InFlight, now: datetime) -> ev.Event:
         name, n = flight.task, flight.attempt

@@ -12,17 +12,19 @@ from datetime import datetime
 from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_task, must_be_allowed
 from git_batch.app.session import Session
 from git_batch.core import events as ev
+from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.machine import next_attempt
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, TaskRecord
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
-from git_batch.repo import attempts
+from git_batch.repo import attempts, commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff
 from git_batch.repo.worktree import Scanner
+from git_batch.run.applying import Work
 from git_batch.run.scopecheck import refuse
 
 
@@ -36,9 +38,8 @@ def adopt(
         must_be_allowed(journal, [known], ev.Decision.ADOPT)
         if attempt is not None:
             work, base = kept_work(session, journal.state.batch_id, known, attempt)
-            return decide(
-                session, journal, ev.Decision.ADOPT, [known], words, at, work=work, work_base=base
-            )
+            said = _said(session, journal.state.tasks[known], attempt)
+            return _adopt(session, journal, known, words, at, Work(work, base, said))
         return _from_working_tree(session, journal, known, words, at)
 
 
@@ -64,9 +65,31 @@ def _from_working_tree(
         raise PreconditionError(
             f"'{quote(done.left[0])}' changed while it was being kept", "try again"
         )
+    said = _said(session, state.tasks[task], None)
+    return _adopt(session, journal, task, words, at, Work(tree, state.head, said))
+
+
+def _adopt(
+    session: Session, journal: Journal, task: TaskId, words: str, at: datetime, work: Work
+) -> BatchState:
     return decide(
-        session, journal, ev.Decision.ADOPT, [task], words, at, work=tree, work_base=state.head
+        session,
+        journal,
+        ev.Decision.ADOPT,
+        [task],
+        words,
+        at,
+        work=work.tree,
+        work_base=work.base,
+        work_message=work.message,
     )
+
+
+def _said(session: Session, record: TaskRecord, attempt: int | None) -> bytes:
+    """Find what was said of adopted work: by the commit that it stands for, or by its attempt."""
+    if record.replays is not None:
+        return trailers.body(commits.read(session.repo, record.replays).message)
+    return next((a.message for a in record.history if a.n == attempt), b"")
 
 
 def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: Oid) -> None:

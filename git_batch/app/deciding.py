@@ -137,10 +137,19 @@ def decide(
     *,
     work: Oid | None = None,
     work_base: Oid | None = None,
+    work_message: bytes = b"",
 ) -> BatchState:
     """Record a decision about tasks with its actor and reason."""
-    actor = session.idents().author
-    event = ev.Decided(at, decision, actor, tuple(tasks), words, work=work, work_base=work_base)
+    event = ev.Decided(
+        at,
+        decision,
+        session.idents().author,
+        tuple(tasks),
+        words,
+        work=work,
+        work_base=work_base,
+        work_message=work_message,
+    )
     return journal.append(event)
 
 

@@ -43,10 +43,10 @@ def _look(session: Session, found: batches.Summary) -> Glance:
 def _drift(session: Session, found: batches.Summary) -> tuple[Drift, ...]:
     if found.tip is None or found.header is None:
         return ()
-    branch, tip = found.header.branch, found.tip
+    tip = found.tip
     with ObjectReader(session.repo.git) as reader:
-        name = f"refs/heads/{branch}"
+        name = f"refs/heads/{found.header.branch}"
         there = reader.find(name)
         at = there.oid if there is not None else session.refs.read(name)  # says it if it's broken
-        drift = tips_differ(reader.commit, branch, at, tip.totals.head, tip.in_flight)
+        drift = tips_differ(reader.commit, found.header, at, tip.totals.head, tip.in_flight)
     return (drift,) if drift else ()

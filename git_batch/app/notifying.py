@@ -117,6 +117,6 @@ class Bell:
         assert self._journal is not None
         repo, refs = self._session.repo, self._session.refs
         head = refs.read(f"refs/heads/{state.branch}")
-        drift = drift_of(repo, refs, state.branch, state.head, state.in_flight)
+        drift = drift_of(repo, refs, state, state.head, state.in_flight)
         plan, drifts = self._journal.machine.plan, [drift] if drift else []
         return json_text(report_json(state, plan, live=live, head_commit=head, drift=drifts))

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from git_batch.app.session import Session
 from git_batch.core.codec import quote
-from git_batch.core.model import Plan, Task
+from git_batch.core.model import BatchState, Plan, Task
+from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import commits, signing
@@ -25,6 +26,15 @@ def no_operation(session: Session) -> None:
     if going_on is not None:
         article = "an" if going_on.name[0] in "aeiou" else "a"
         raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
+
+
+def plan_is_known(plan: Plan, state: BatchState) -> None:
+    """Refuse to go on with a plan that only stands for one that was lost."""
+    if is_stand_in(plan):
+        raise PreconditionError(
+            f"the record of '{state.batch_id}' was rebuilt from trailers; its plan is not known",
+            f"git batch recover {state.branch} --plan FILE",
+        )
 
 
 def can_commit(session: Session, who: Idents, *, sign: bool = False, again: bool = False) -> None:

@@ -10,7 +10,8 @@ from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.lineage import Drift
-from git_batch.core.model import BatchState, Plan
+from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
+from git_batch.core.standing import TaskStatus
 from git_batch.errors import UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
@@ -59,14 +60,15 @@ def claimed(session: Session) -> dict[str, claims.Claim]:
 
 def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) -> bytes:
     """Give the diff of a task's commit, or of the work that an attempt left; empty if none."""
-    item = state.tasks.get(task)
-    if n is None and item is not None and item.commit is not None:
-        new: str = item.commit
+    item: TaskRecord | InFlight | None = state.tasks.get(task)
+    flight = state.in_flight
+    if flight is not None and flight.task == task:
+        item = flight
+    history = item.history if item else ()
+    stands = _stands_for(item) if n is None else None
+    if stands is not None:
+        new: str = stands
     else:
-        history = item.history if item else ()
-        flight = state.in_flight
-        if flight is not None and flight.task == task:
-            history = flight.history
         wanted = [a for a in history if a.ref and n in (None, a.n)]
         if not wanted or wanted[-1].ref is None:
             return b""
@@ -79,3 +81,15 @@ def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) 
     return session.repo.git.run(
         ["diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{new}^", new]
     )
+
+
+def _stands_for(item: TaskRecord | InFlight | None) -> Oid | None:
+    """Name the commit that is a task's change: its own, or one to replay that nothing came of."""
+    if item is None:
+        return None
+    if isinstance(item, TaskRecord):
+        if item.commit is not None:
+            return item.commit
+        if item.status is TaskStatus.NEEDS_HUMAN and item.history[-1].ref is not None:
+            return None
+    return item.replays

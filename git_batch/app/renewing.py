@@ -17,9 +17,9 @@ from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.app.starting import Bounds, authorize
 from git_batch.core import events as ev
+from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.ids import TaskId
-from git_batch.core.machine import admission_stop, needs_authorization
-from git_batch.core.model import Authorization, BatchState, Budget, Plan
+from git_batch.core.model import Authorization, BatchState, Budget, Plan, holds
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
 from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
@@ -98,8 +98,10 @@ def why(session: Session, state: BatchState, *, asked: bool, here: bool) -> str 
         RecordError: the authorization is for another plan, base or branch than the record's.
     """
     _matches(state)
+    if state.authorization is not None and not holds(state.authorization, state.former):
+        return f"the batch was rebased onto {state.base[:12]} since"
     if state.status is BatchStatus.FAILED:
-        drift = drift_of(session.repo, session.refs, state.branch, state.head, state.in_flight)
+        drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
         if drift is not None:
             raise PreconditionError(
                 f"batch '{state.batch_id}' failed and its branch is not whole: {drift.detail}",
@@ -121,12 +123,13 @@ def _matches(state: BatchState) -> None:
     a = state.authorization
     if a is None:
         return
-    for what, granted, is_now in (
-        ("plan", a.plan_digest, state.plan_digest),
-        ("base", a.base, state.base),
-        ("branch", a.branch, state.branch),
+    former = () if holds(a, state.former) else tuple(line.base for line in state.former)
+    for what, granted, is_now, was in (
+        ("plan", a.plan_digest, state.plan_digest, ()),
+        ("base", a.base, state.base, former),
+        ("branch", a.branch, state.branch, ()),
     ):
-        if granted != is_now:
+        if granted not in (is_now, *was):
             raise RecordError(
                 f"the authorization in the record of '{state.batch_id}' is for the {what} "
                 f"'{granted}', the record's is '{is_now}'",
@@ -179,11 +182,19 @@ def renewal(
         fresh = replace(fresh, expires_at=_lifetime(old, now))
     _not_at_once(state, fresh, now)
     done = tuple(t for t, record in state.tasks.items() if record.status in _DONE)
-    notes = [f"a person has to confirm: {why}", *changed_around(old, fresh)]
+    notes = [f"a person has to confirm: {why}", *_replays(state), *changed_around(old, fresh)]
     if not here and done:
         notes.append(f"done already: {', '.join(done)}")
     shown = done if here else ()
     return Renewal(state, new, fresh, why, granted, diff, shown, tuple(notes))
+
+
+def _replays(state: BatchState) -> list[str]:
+    many = len(state.agenda.replays)
+    if not many:
+        return []
+    what = "the commit of 1 task is" if many == 1 else f"the commits of {many} tasks are"
+    return [f"{what} replayed: checked again, without running the command again"]
 
 
 def _total(state: BatchState, asked: Bounds) -> Bounds:
@@ -202,7 +213,8 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
 
 
 def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None:
-    stop = admission_stop(replace(state, authorization=fresh), now)
+    replay = bool(state.agenda.replays)
+    stop = admission_stop(replace(state, authorization=fresh), now, replay=replay)
     if stop is not None and state.in_flight is None:
         reason, said = stop
         more = _MORE[reason]

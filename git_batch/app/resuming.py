@@ -14,17 +14,16 @@ from pathlib import Path
 from git_batch.app import preconditions, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
+from git_batch.app.following import follow
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, load_plan
 from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
 from git_batch.app.starting import Bounds, Outcome, lock_names, take_branch
-from git_batch.app.undoing import roll_forward
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState
-from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import fingerprint, history, trust
@@ -72,12 +71,12 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
         names = (*lock_names(journal.state.slug, journal.state.branch), namespace(batch))
         clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
-        roll_forward(session, journal.state)
+        follow(session, journal.state)
         if journal.state.status in _OVER:
             let_go(session, journal.state)
             return _ended(journal, request)
         _no_orphans(session, batch, request)
-        _refuse_stand_in(journal)
+        preconditions.plan_is_known(journal.machine.plan, journal.state)
         loaded = None
         if request.plan is not None:
             state, plan = journal.state, journal.machine.plan
@@ -88,16 +87,6 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         claim(session, journal.state.slug, batch, who, tools.clock())
         state = let_go(session, bell.drive(journal, who, runner))
         return Outcome(state, journal.machine.plan)
-
-
-def _refuse_stand_in(journal: Journal) -> None:
-    """Refuse to go on with a plan that only stands for one that was lost."""
-    if is_stand_in(journal.machine.plan):
-        state = journal.state
-        raise PreconditionError(
-            f"the record of '{state.batch_id}' was rebuilt from trailers; its plan is not known",
-            f"git batch recover {state.branch} --plan FILE",
-        )
 
 
 def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
@@ -183,7 +172,7 @@ def _tell_changes(session: Session, journal: Journal, tools: Tools) -> None:
     """Note what else runs now than at the confirmation; the branch must be whole for that."""
     state = journal.state
     granted = state.authorization
-    drift = drift_of(session.repo, session.refs, state.branch, state.head, state.in_flight)
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
     if granted is None or drift is not None:
         return
     now = fingerprint.take(session.repo, journal.machine.plan, state.head)

@@ -2,17 +2,15 @@
 
 The task and everything committed that needs it are reverted, the latest first, each by one commit
 with a `Batch-Undo` trailer. All of them are made in memory before anything moves; a conflict
-changes nothing. Then the record says what will be (it keeps the commits alive), the files and the
-index follow, the branch comes last. A crash in between is rolled forward by whoever opens the batch
-next: the record names the commits, the branch is still at the parent of the first.
+changes nothing. Then the record says what will be; files, index and branch follow (`following`).
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from git_batch.app import preconditions
 from git_batch.app.deciding import Deciding, Named, known_task, must_be_allowed
+from git_batch.app.following import follow, must_be_ready
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core import trailers
@@ -24,8 +22,6 @@ from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.merging import merge_trees
-from git_batch.repo.restore import restore
-from git_batch.repo.worktree import Scanner
 
 
 def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -> BatchState:
@@ -41,29 +37,17 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
     decision = ev.Decision.REDO if redo else ev.Decision.UNDO
     with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
-        roll_forward(session, journal.state)
+        follow(session, journal.state)
         must_be_allowed(journal, [known], decision)
-        _ready(session, journal.state)
+        must_be_ready(session, journal.state)
         tasks = _with_dependents(journal, known)
         reverts = _make(session, journal, tasks, at)
         who = session.idents().author
         state = journal.append(
             ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), reverts[-1])
         )
-        roll_forward(session, state, reverts=tuple(reverts))
+        follow(session, state)
         return state
-
-
-def _ready(session: Session, state: BatchState) -> None:
-    preconditions.no_operation(session)
-    name = f"refs/heads/{state.branch}"
-    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
-        raise PreconditionError(
-            f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
-            f"git switch {state.branch}",
-        )
-    accepted = state.authorization.untracked if state.authorization else ()
-    preconditions.refuse_dirt(preconditions.still_clean(session, accepted))
 
 
 def _with_dependents(journal: Journal, task: TaskId) -> list[TaskId]:
@@ -111,31 +95,3 @@ def _make(session: Session, journal: Journal, tasks: list[TaskId], at: datetime)
         )
         made.append(tip)
     return made
-
-
-def roll_forward(session: Session, state: BatchState, *, reverts: tuple[Oid, ...] = ()) -> None:
-    """Bring files, index and branch to where a recorded undo put the head."""
-    name = f"refs/heads/{state.branch}"
-    tip = session.refs.read(name)
-    if tip is None or tip == state.head:
-        return
-    chain = reverts or _unfinished(session, state, tip)
-    if not chain or session.repo.symbolic_head() != name:
-        return
-    old, new = session.repo.tree_of(tip), session.repo.tree_of(state.head)
-    accepted = state.authorization.untracked if state.authorization else ()
-    restore(Scanner(session.repo, accepted), new, old)
-    session.refs.swap(name, tip, state.head, "undo")
-
-
-def _unfinished(session: Session, state: BatchState, tip: Oid) -> tuple[Oid, ...]:
-    """Find the undo commits between a branch's tip and the recorded head; empty if it is not so."""
-    chain: list[Oid] = []
-    oid = state.head
-    while oid != tip:
-        facts = commits.read(session.repo, oid)
-        if trailers.UNDO not in (trailers.ours(facts.message) or {}) or len(facts.parents) != 1:
-            return ()
-        chain.append(oid)
-        oid = facts.parents[0]
-    return tuple(reversed(chain))

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "review": ("verdicts", "give the verdict on a change that waits for one"),
     "adopt": ("verdicts", "take your fix, or kept work, as a parked task's work"),
     "undo": ("verdicts", "revert a committed task and what needs it"),
+    "rebase": ("verdicts", "move a batch to another base and replay its commits there"),
     "bless": ("lineage", "record the commits that you put on top as foreign"),
     "recover": ("lineage", "bring back the record of a batch that was lost"),
     "stop": ("deciding", "ask a live run to stop after the task in flight"),

@@ -1,4 +1,4 @@
-"""`git batch review`, `adopt` and `undo`."""
+"""`git batch review`, `adopt`, `undo` and `rebase`."""
 
 from __future__ import annotations
 
@@ -55,4 +55,25 @@ def undo_command(task: str, redo: bool, message: str) -> int:
     out(f"'{task}' was taken back; '{state.branch}' is at {state.head[:12]}")
     if redo:
         out(f"go on: git batch resume {state.batch_id}")
+    return ExitCode.OK
+
+
+@click.command("rebase")
+@click.argument("batch", required=False)
+@click.option("--onto", required=True, metavar="REV", help="The commit to begin from now.")
+@click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
+def rebase_command(batch: str | None, onto: str, message: str) -> int:
+    """Put the batch on another base; `git batch resume` then replays and checks its commits."""
+    from git_batch.app.rebasing import rebase
+
+    done = rebase(open_session(), batch, onto=onto, words=message, at=now())
+    state = done.state
+    many = "1 commit" if len(done.tasks) == 1 else f"{len(done.tasks)} commits"
+    out(f"'{state.batch_id}' was rebased from {done.left.base[:12]} onto {state.base[:12]}")
+    out(f"{many} will be replayed and checked; '{state.branch}' was at {done.left.head[:12]}")
+    out(f"go on: git batch resume {state.batch_id}")
+    if done.foreign:
+        out("not of any task, so not replayed; once the batch has ended, put them on top:")
+        out(f"  git cherry-pick {' '.join(done.foreign)}")
+        out(f"  git batch bless {state.batch_id}")
     return ExitCode.OK

@@ -51,7 +51,10 @@ def build(graph: Graph, tasks: Mapping[TaskId, TaskRecord], in_flight: TaskId | 
     """Derive the agenda of a plan from what the record holds of its tasks."""
     sets: dict[str, int] = {"done": 0, "parked": 0, "review": 0, "dropped": 0}
     accepted = unchanged = 0
+    replays: list[tuple[int, int]] = []
     for task, record in tasks.items():
+        if record.status is TaskStatus.PENDING and record.replays and task != in_flight:
+            replays.append((record.turn, graph.index[task]))
         name = _settled_set(record.status)
         if name is None or task == in_flight:
             continue
@@ -65,7 +68,14 @@ def build(graph: Graph, tasks: Mapping[TaskId, TaskRecord], in_flight: TaskId | 
     if in_flight is not None:
         taken |= 1 << graph.index[in_flight]
     ready = bits(i for i in range(size) if not taken >> i & 1 and satisfied(graph, i, sets["done"]))
-    agenda = Agenda(size=size, unchanged=unchanged, accepted=accepted, ready=ready, **sets)
+    agenda = Agenda(
+        size=size,
+        unchanged=unchanged,
+        accepted=accepted,
+        ready=ready,
+        replays=tuple(i for _, i in sorted(replays)),
+        **sets,
+    )
     return replace(agenda, skipped=_skipped(graph, agenda, in_flight))
 
 
@@ -86,6 +96,7 @@ def place(
         dropped=agenda.dropped & ~bit,
         ready=agenda.ready & ~bit,
         skipped=agenda.skipped & ~bit,
+        replays=tuple(r for r in agenda.replays if r != i),
     )
     name = _settled_set(status)
     if name is not None:

@@ -78,7 +78,12 @@ def _sum(a: N | None, b: N | None) -> N | None:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One ended try of a task; `links` are the symbolic links among what its command changed."""
+    """One ended try of a task.
+
+    Attributes:
+        links: the symbolic links among what its command changed.
+        message: what it said for the body of a commit that it did not come to.
+    """
 
     n: int
     outcome: Outcome
@@ -93,6 +98,7 @@ class Attempt:
     log: LogRef | None = None
     usage: Usage = Usage()
     links: tuple[bytes, ...] = ()
+    message: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

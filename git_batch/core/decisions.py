@@ -9,7 +9,7 @@ from git_batch.core.attempt import Usage
 from git_batch.core.events import Decided, Decision
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
-from git_batch.core.model import BatchState, InFlight, TaskRecord
+from git_batch.core.model import BatchState, InFlight, Line, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 
@@ -19,7 +19,7 @@ _FROM: dict[Decision, frozenset[TaskStatus]] = {
     Decision.SKIP: frozenset({TaskStatus.NEEDS_HUMAN, TaskStatus.IN_REVIEW, TaskStatus.PENDING}),
     Decision.UNDO: frozenset({TaskStatus.COMMITTED}),
     Decision.REDO: frozenset({TaskStatus.COMMITTED, TaskStatus.DROPPED}),
-    Decision.REBASE: frozenset({TaskStatus.COMMITTED}),
+    Decision.REBASE: frozenset({TaskStatus.COMMITTED, TaskStatus.PENDING}),
     Decision.RECOVER: frozenset({TaskStatus.PENDING}),
 }
 """The states of a task that each decision about tasks needs."""
@@ -50,7 +50,7 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
         foreign = (*state.foreign, *event.commits)
         return replace(state, foreign=foreign, head=event.head or state.head)
     if event.decision is Decision.REBASE:
-        return _rebased(state, event)
+        return _rebased(graph, state, event)
     if event.decision is Decision.RECOVER:
         return _recovered(graph, state, event)
     moved = state
@@ -75,6 +75,8 @@ def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> Batch
             feedback=_feedback(old.feedback, event.why),
             work=event.work,
             work_base=event.work_base,
+            work_message=event.work_message,
+            replays=None,
             apply_only=event.decision is Decision.ADOPT,
         )
     else:
@@ -110,17 +112,57 @@ def _abandoned(graph: Graph, state: BatchState, event: Decided) -> BatchState:
         started_at=flight.started_at,
         ended_at=event.at,
         history=flight.history,
+        replays=flight.replays,
         usage=spent(flight),
     )
     placed = agendas.place(graph, ended.agenda, flight.task, TaskStatus.NEEDS_HUMAN)
     return replace(ended, tasks={**ended.tasks, flight.task: record}, agenda=placed)
 
 
-def _rebased(state: BatchState, event: Decided) -> BatchState:
+def _rebased(graph: Graph, state: BatchState, event: Decided) -> BatchState:
+    """Begin on another base: each commit of a task becomes work that is applied there again.
+
+    What was waiting to be replayed already is named again, so the event alone gives the order.
+    """
+    if event.head is None or event.former != state.head:
+        raise IllegalTransition(f"the branch was at {state.head}, not at {event.former}")
     tasks = dict(state.tasks)
-    for task, commit in zip(event.tasks, event.commits, strict=True):
-        tasks[task] = replace(tasks[task], commit=commit)
-    return replace(state, tasks=tasks, head=event.head or state.head)
+    for turn, (task, commit) in enumerate(zip(event.tasks, event.commits, strict=True)):
+        old = tasks.get(task)
+        if old is None or commit != (old.commit or old.replays):
+            raise IllegalTransition(f"{task}: {commit} is not its commit")
+        tasks[task] = replace(
+            old,
+            status=TaskStatus.PENDING,
+            outcome=None,
+            reason=f"{commit[:12]} waits to be replayed on {event.head[:12]}",
+            next_action="",
+            commit=None,
+            work=None,
+            work_base=None,
+            work_message=b"",
+            replays=commit,
+            turn=turn,
+            apply_only=True,
+        )
+    seq = state.authorization.seq if state.authorization else 0
+    return replace(
+        state,
+        tasks=tasks,
+        agenda=agendas.build(graph, tasks, None),
+        base=event.head,
+        head=event.head,
+        foreign=(),
+        former=(*state.former, Line(state.base, state.head, seq)),
+    )
+
+
+def replaying(state: BatchState, task: TaskId) -> bool:
+    """Tell whether a pending task is only to be replayed, which costs nothing of a budget."""
+    record = state.tasks.get(task)
+    if record is None or record.status is not TaskStatus.PENDING:
+        return False
+    return record.replays is not None
 
 
 def _recovered(graph: Graph, state: BatchState, event: Decided) -> BatchState:

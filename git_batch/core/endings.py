@@ -44,7 +44,14 @@ def _ended(flight: InFlight, failure: Failure, at: datetime, kept: Any) -> Attem
         log=flight.log,
         usage=flight.usage,
         links=flight.links,
+        message=_unused(flight),
     )
+
+
+def _unused(flight: InFlight) -> bytes:
+    """Give what an attempt said for a commit that was not made; a replayed one has its own."""
+    said = flight.settled is None and flight.replays is None
+    return flight.message or b"" if said else b""
 
 
 _UNTRIED: dict[str, Any] = {
@@ -127,6 +134,7 @@ def _done(s: BatchState, e: ev.Committed | ev.BecameUnchanged, outcome: Outcome)
         tree=flight.tree,
         parent=flight.parent,
         commit=e.commit if isinstance(e, ev.Committed) else None,
+        replays=flight.replays,
         started_at=flight.started_at,
         ended_at=e.at,
         history=(*flight.history, last),
@@ -155,6 +163,7 @@ def _parked(g: Graph, s: BatchState, e: ev.Parked, oid: Oid) -> BatchState:
         ended_at=e.at,
         history=(*flight.history, _ended(flight, e.failure, e.at, e)),
         feedback=e.failure.feedback,
+        replays=flight.replays,
         usage=spent(flight),
     )
     left = _leave(g, s, TaskStatus.NEEDS_HUMAN, record)

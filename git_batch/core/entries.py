@@ -31,7 +31,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The note on a task's commit; false on any commit but the one it certifies."""
+    """The note on a task's commit; false on any commit but the one it certifies.
+
+    Attributes:
+        replays: the commit of a former base whose place it took.
+    """
 
     batch: BatchId
     task: TaskId
@@ -41,3 +45,4 @@ class Receipt:
     checks: tuple[CheckResult, ...] = ()
     log: LogRef | None = None
     message: str = field(default="")
+    replays: Oid | None = None

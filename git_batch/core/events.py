@@ -252,7 +252,15 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A person's decision, with who and why."""
+    """A person's decision, with who and why.
+
+    Attributes:
+        commits: what it names; of a rebase and a recovery one for each of the tasks, in order.
+        head: where it puts the branch; of a rebase this is the new base.
+        work: kept work that the task is given, `work_base` the commit that this began on, and
+            `work_message` what was said for the body of its commit.
+        former: of a rebase, where the branch was before.
+    """
 
     at: datetime
     decision: Decision
@@ -263,6 +271,8 @@ class Decided:
     head: Oid | None = None
     work: Oid | None = None
     work_base: Oid | None = None
+    work_message: bytes = b""
+    former: Oid | None = None
 
 
 @dataclass(frozen=True, slots=True)

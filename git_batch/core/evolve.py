@@ -14,7 +14,7 @@ from typing import Any
 from git_batch.core import agenda as agendas
 from git_batch.core import events as ev
 from git_batch.core.attempt import KEEP_PATHS
-from git_batch.core.decisions import decided
+from git_batch.core.decisions import decided, replaying
 from git_batch.core.endings import HANDLERS, flight_of
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
@@ -100,7 +100,7 @@ def _enrolled(g: Graph, s: BatchState, e: ev.Enrolled, oid: Oid) -> BatchState:
     if old is not None and old.status is not TaskStatus.PENDING:
         raise IllegalTransition(f"{e.task}: it is {old.status} and can't be enrolled")
     begun = _begin(g, s, e.task, e.attempt, e.parent, e.at, oid)
-    return replace(begun, enrolled=s.enrolled + 1)
+    return begun if replaying(s, e.task) else replace(begun, enrolled=s.enrolled + 1)
 
 
 def _begin(
@@ -124,6 +124,8 @@ def _begin(
             feedback=old.feedback,
             work=old.work,
             work_base=old.work_base,
+            work_message=old.work_message,
+            replays=old.replays,
             apply_only=old.apply_only,
         )
     placed = agendas.place(g, s.agenda, task, TaskStatus.ENROLLED)
@@ -194,6 +196,7 @@ def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
             apply_only=True,
             work=e.tree,
             work_base=old.parent,
+            work_message=old.history[-1].message if old.history else b"",
             reason="accepted",
             next_action="git batch resume",
         )

@@ -16,7 +16,7 @@ of the time that a hook has (`claims` reads what is needed).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -104,7 +104,7 @@ class Ledger:
         foreign: commits that a person blessed.
         receipts: the commits that the record certifies.
         undone: commits that take back a task's, each with the tasks.
-        replayed: commits that a recorded rebase put in the place of others.
+        former: where the branch was before each recorded rebase.
         rebuilt: commits that a lost record was rebuilt from, on the word of their trailers.
         signed: the authorization in force says that it is signed.
         pending: the commit that is decided but not recorded yet: its event's id, and the event.
@@ -119,7 +119,7 @@ class Ledger:
     receipts: Container[Oid]
     foreign: Container[Oid] = ()
     undone: Mapping[Oid, tuple[TaskId, ...]] = field(default_factory=dict)
-    replayed: Container[Oid] = ()
+    former: tuple[Oid, ...] = ()
     rebuilt: Container[Oid] = ()
     signed: bool = False
     pending: tuple[Oid, Settled] | None = None
@@ -131,9 +131,23 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
         commit in ledger.receipts
         or commit in ledger.foreign
         or commit in ledger.undone
-        or commit in ledger.replayed
         or commit in ledger.rebuilt
     )
+
+
+def before_rebase(
+    branch: str, tip: Oid, head: Oid, base: Oid, former: Sequence[Oid]
+) -> Drift | None:
+    """Name a branch that is where it was before a recorded rebase; None if it is elsewhere.
+
+    A run that died between the record and the branch leaves it there, and so may a person.
+    """
+    if tip not in former or tip == head:
+        return None
+    # As long as nothing stands on the new base, whoever opens the batch moves the branch there.
+    way = "git batch resume" if head == base else f"git reset --keep {head}"
+    said = f"branch '{branch}' is at {tip}, where it was before the batch was rebased onto {base}"
+    return Drift(MOVED_BACK, f"{said}; the record expects {head}", tip, way)
 
 
 def is_pending(ledger: Ledger, commit: Seen) -> bool:

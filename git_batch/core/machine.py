@@ -18,12 +18,13 @@ from datetime import datetime
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.admission import admission_stop
+from git_batch.core.decisions import replaying
 from git_batch.core.evolve import evolve
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import (
-    NEEDS_AUTHORIZATION,
     RESUMABLE,
     REWORKABLE,
     BatchStatus,
@@ -81,8 +82,10 @@ class Machine:
             return self._drive(state, state.in_flight)
         if state.halted:
             return _halted(state)
-        accepted = self._accepted(state)
-        index = agendas.first(state.agenda.ready)
+        # First what stood on a former base, in the order it had there: the rest came after it.
+        replay = next((i for i in state.agenda.replays if state.agenda.ready >> i & 1), None)
+        accepted = self._accepted(state) if replay is None else None
+        index = agendas.first(state.agenda.ready) if replay is None else replay
         if accepted is None and index is None:
             return self._nothing_left(state)
         stop = self._bound(state)
@@ -152,7 +155,10 @@ class Machine:
         if limit and failure.outcome is Outcome.CHECK_FAILED:
             said = f"{failure.reason} (the limit on failing checks is reached)"
             failure = replace(failure, reason=said)
-        return fx.KeepWork(flight, fx.Park(failure, next_action(failure.outcome, flight.task)))
+        action = next_action(failure.outcome, flight.task)
+        if flight.apply_only and failure.outcome is Outcome.RUN_FAILED:
+            action = f"git batch retry {flight.task}"  # nothing ran: its work does not apply here
+        return fx.KeepWork(flight, fx.Park(failure, action))
 
     def _limit_reached(self, state: BatchState) -> bool:
         a = state.authorization
@@ -208,7 +214,7 @@ class Machine:
     def admit(self, state: BatchState, effect: fx.Enroll, facts: Facts) -> ev.Enrolled | ev.Closed:
         """Enroll the task, or say which bound forbids it (semantics.md sections 4 and 5)."""
         now = max(facts.now, state.updated_at)
-        stop = admission_stop(state, now)
+        stop = admission_stop(state, now, replay=replaying(state, effect.task))
         if stop is None:
             return ev.Enrolled(now, effect.task, effect.attempt, state.head, facts.runner)
         reason, said = stop
@@ -244,40 +250,6 @@ def _pause(n: int) -> float:
     return float(min(FIRST_PAUSE * 2 ** min(n - 1, 16), LONGEST_PAUSE))
 
 
-def admission_stop(state: BatchState, now: datetime) -> tuple[StopReason, str] | None:
-    """Name the bound that forbids a further enrollment at a time, None if there is none."""
-    a = state.authorization
-    if a is None:
-        return StopReason.EXPIRED, "nobody has confirmed this batch"
-    if a.expires_at is not None and now >= a.expires_at:
-        return StopReason.EXPIRED, f"the authorization expired at {a.expires_at.isoformat()}"
-    if a.deadline_at is not None and now >= a.deadline_at:
-        return StopReason.DEADLINE, f"the deadline {a.deadline_at.isoformat()} has passed"
-    limit = a.budget.max_tasks
-    if limit is not None and state.enrolled >= limit:
-        return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
-    return _usage_stop(state, a.budget)
-
-
-def _usage_stop(state: BatchState, budget: Budget) -> tuple[StopReason, str] | None:
-    """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
-    used, usd, tokens = state.usage, budget.max_usd, budget.max_tokens
-    if usd is not None and used.usd is not None and used.usd >= usd:
-        return StopReason.BUDGET, f"the budget of {usd:g} USD is used up ({used.usd:g})"
-    spent = (used.input_tokens or 0) + (used.output_tokens or 0)
-    if tokens is not None and spent >= tokens:
-        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up ({spent})"
-    if budget.unknown_stops:
-        for bound, what, unsaid in (
-            (usd, "USD", used.usd_unsaid),
-            (tokens, "tokens", used.tokens_unsaid),
-        ):
-            if bound is not None and unsaid:
-                said = f"it is unknown what is left of the budget of {bound:g} {what}"
-                return StopReason.BUDGET, f"{said}: an agent did not say what it used"
-    return None
-
-
 def next_attempt(record: TaskRecord | None) -> int:
     """Number the next attempt of a task: they count up over its whole life."""
     return record.history[-1].n + 1 if record and record.history else 1
@@ -297,11 +269,6 @@ def next_action(outcome: Outcome, task: TaskId) -> str:
 def found(state: BatchState) -> BatchState:
     """Mark a state that was read from the record: whoever worked on it is gone."""
     return replace(state, stale=state.in_flight is not None)
-
-
-def needs_authorization(state: BatchState) -> bool:
-    """Tell whether only a fresh confirmation lets a stopped batch go on."""
-    return state.authorization is None or state.stop in NEEDS_AUTHORIZATION
 
 
 def reopen(state: BatchState) -> BatchState:

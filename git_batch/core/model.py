@@ -11,7 +11,7 @@ of whom) is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -148,7 +148,9 @@ class InFlight:
         message: the commit's message without its last trailer, from `settled` on.
         history: the attempts of this enrollment and of those before it.
         feedback: what the next attempt is told.
-        work: tree of kept work that the attempt starts on; `work_base` the commit it began on.
+        work: tree of kept work that the attempt starts on; `work_base` the commit it began on,
+            `work_message` what was said for the body of its commit.
+        replays: the commit of a former base (`Line`) whose change and message are that work.
         apply_only: that work is the whole attempt; the command is not run.
         usage: what this attempt used.
         used: attempts of this enrollment that count against `Task.attempts`.
@@ -173,6 +175,8 @@ class InFlight:
     feedback: str = ""
     work: Oid | None = None
     work_base: Oid | None = None
+    work_message: bytes = b""
+    replays: Oid | None = None
     apply_only: bool = False
     used: int = 0
     not_now: int = 0
@@ -189,7 +193,13 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """What the record holds of a task that is neither untouched nor in flight."""
+    """What the record holds of a task that is neither untouched nor in flight.
+
+    Attributes:
+        work, work_base, work_message, apply_only: as in `InFlight`, for the next attempt.
+        replays: likewise while the task is pending; afterwards what its newest attempt replayed.
+        turn: its place among the commits that are to be replayed, lowest first.
+    """
 
     status: TaskStatus
     outcome: Outcome | None
@@ -204,6 +214,9 @@ class TaskRecord:
     feedback: str = ""
     work: Oid | None = None
     work_base: Oid | None = None
+    work_message: bytes = b""
+    replays: Oid | None = None
+    turn: int = 0
     apply_only: bool = False
     usage: Usage = Usage()
 
@@ -223,6 +236,7 @@ class Agenda:
         dropped: taken out by a person.
         skipped: pending, and behind something parked or dropped.
         ready: pending, with every dependency done.
+        replays: pending, their commits to be replayed in this order, before anything else starts.
     """
 
     size: int
@@ -234,6 +248,25 @@ class Agenda:
     dropped: int = 0
     skipped: int = 0
     ready: int = 0
+    replays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A base that a rebase left, and where the branch was then.
+
+    Attributes:
+        seq: the newest authorization then, 0 without one; a later one is for another base.
+    """
+
+    base: Oid
+    head: Oid
+    seq: int
+
+
+def holds(authorization: Authorization, former: Sequence[Line]) -> bool:
+    """Tell whether an authorization was given after the newest rebase: it is for one base."""
+    return not former or authorization.seq > former[-1].seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +281,7 @@ class BatchState:
         halted: one of them was a failure that halts the run.
         foreign: commits on the branch that a person blessed, oldest first.
         stale: nobody works on the task in flight: a crash or an interruption left it.
+        former: what rebases left, oldest first.
     """
 
     batch_id: BatchId
@@ -275,3 +309,4 @@ class BatchState:
     tasks: Mapping[TaskId, TaskRecord] = field(default_factory=dict)
     foreign: tuple[Oid, ...] = ()
     stale: bool = False
+    former: tuple[Line, ...] = ()

@@ -20,7 +20,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.codec import decode, encode
 from git_batch.core.entries import Entry, Note, Receipt
 from git_batch.core.graph import Graph
-from git_batch.core.ids import TaskId
+from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, TaskRecord
 from git_batch.core.tip import Header, Tip, Totals
 from git_batch.errors import RecordError
@@ -135,6 +135,20 @@ def parse(message: bytes) -> Entry:
     return reading.decoded(lambda: Entry(event=event, **reading.repeated(values, table)))
 
 
+def keeps(event: ev.Event) -> tuple[Oid, ...]:
+    """Name the commits that an event keeps alive, whatever becomes of the branch."""
+    match event:
+        case ev.Committed():
+            return (event.commit,)
+        case ev.Authorized() if event.authorization.seq == 1:
+            return (event.authorization.base,)
+        case ev.Decided(decision=ev.Decision.REBASE):  # the line that it left, and the new base
+            return tuple(oid for oid in (event.former, event.head) if oid is not None)
+        case ev.Decided():
+            return event.commits[-1:]
+    return ()
+
+
 def header(state: BatchState) -> bytes:
     """Write the header, which is also the base commit's note."""
     made = Header(
@@ -152,6 +166,7 @@ def header(state: BatchState) -> bytes:
         reason=state.reason,
         next_action=state.next_action,
         foreign=state.foreign,
+        former=state.former,
     )
     return tomli_w.dumps(encode(made)).encode("utf-8")
 
@@ -174,6 +189,7 @@ def receipt(state: BatchState, task: TaskId) -> bytes:
         attempts=len(record.history),
         checks=last.checks,
         log=last.log,
+        replays=record.replays,
     )
     return tomli_w.dumps(encode(made)).encode("utf-8")
 
@@ -230,6 +246,7 @@ def restore(
         in_flight=flight,
         tasks=dict(tasks),
         foreign=head.foreign,
+        former=head.former,
     )
     if {s.value: n for s, n in counts(state).items() if n} != dict(totals.counts):
         raise RecordError("the record's notes and its newest event count the tasks differently")

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from git_batch.core.attempt import Usage
 from git_batch.core.ids import BatchId, Oid
-from git_batch.core.model import Authorization, InFlight
+from git_batch.core.model import Authorization, InFlight, Line
 from git_batch.core.standing import RESUMABLE, BatchStatus, StopReason
 
 
@@ -55,6 +55,7 @@ class Header:
     reason: str = ""
     next_action: str = ""
     foreign: tuple[Oid, ...] = ()
+    former: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

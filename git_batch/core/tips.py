@@ -10,9 +10,17 @@ from collections.abc import Callable
 
 from git_batch.core.claims import Seen, claim_of
 from git_batch.core.ids import Oid
-from git_batch.core.lineage import BRANCH_MISSING, FOREIGN, MOVED_BACK, REWRITTEN, Drift
-from git_batch.core.model import InFlight
+from git_batch.core.lineage import (
+    BRANCH_MISSING,
+    FOREIGN,
+    MOVED_BACK,
+    REWRITTEN,
+    Drift,
+    before_rebase,
+)
+from git_batch.core.model import BatchState, InFlight
 from git_batch.core.standing import Phase
+from git_batch.core.tip import Header
 from git_batch.errors import GitError
 
 Read = Callable[[Oid], Seen]
@@ -22,16 +30,22 @@ MOST = 10_000
 
 
 def tips_differ(
-    read: Read, branch: str, tip: Oid | None, head: Oid, flight: InFlight | None
+    read: Read,
+    batch: BatchState | Header,
+    tip: Oid | None,
+    head: Oid,
+    flight: InFlight | None,
 ) -> Drift | None:
     """Compare a branch's tip with the head that the record expects.
 
     Args:
+        batch: what names the branch and its bases.
         tip: where the branch is; None if it does not exist.
 
     Raises:
         GitError: objects that decide it can't be read; that is never "no drift".
     """
+    branch = batch.branch
     if tip == head or (tip is not None and _is_settled(read, flight, tip)):
         return None
     if tip is None:
@@ -41,6 +55,9 @@ def tips_differ(
             head,
             f"git branch {branch} {head}",
         )
+    left = before_rebase(branch, tip, head, batch.base, [line.head for line in batch.former])
+    if left is not None:
+        return left
     if _descends(read, tip, head):
         return Drift(
             FOREIGN,

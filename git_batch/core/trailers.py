@@ -60,6 +60,19 @@ def with_trailers(message: bytes, trailers: list[tuple[str, str]]) -> bytes:
     return stripped + gap + lines.encode("utf-8")
 
 
+def without_ours(message: bytes) -> bytes:
+    """Take the trailers off a task's commit again: the message as it was when they were added."""
+    lines = message.rstrip(_SPACES.encode()).split(b"\n")
+    while lines and lines[-1].startswith(tuple(f"{key}: ".encode() for key in KEYS)):
+        lines.pop()
+    return b"\n".join(lines).rstrip(_SPACES.encode()) + b"\n"
+
+
+def body(message: bytes) -> bytes:
+    """Give what follows the subject of a task's commit, our trailers aside."""
+    return without_ours(message).partition(b"\n\n")[2].strip()
+
+
 def block(message: bytes) -> list[tuple[str, str]]:
     """Read the trailer block: the last paragraph, if git would take it for one.
 

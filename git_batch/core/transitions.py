@@ -62,6 +62,7 @@ _FLIGHT_EVENTS = (
 )
 _CLOSINGS = (_C, _H, _B, _F)
 _GOING_ON = (Decision.RETRY, Decision.SKIP, Decision.ADOPT, Decision.BLESS, Decision.REBASE)
+_REPLAYED = f"decided:{Decision.REBASE}"
 
 BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
     (_P, "created"): _R,
@@ -99,22 +100,20 @@ BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
     },
     (_H, "decided:abandon"): _A,
     (_B, "decided:abandon"): _A,
-    # Completed: only what a person adds on top, or takes back.
+    # Completed: only what a person adds on top or takes back, or has replayed on another base.
     (_C, "decided:bless"): _C,
     (_C, "decided:undo"): _C,
     (_C, "decided:redo"): _R,
-    (_C, "decided:rebase"): _C,
+    (_C, _REPLAYED): _R,
     # Failed: goes on when the branch is whole again, under a fresh authorization.
     (_F, "authorized"): _R,
     (_F, "decided:bless"): _H,
-    (_F, "decided:rebase"): _H,
+    (_F, _REPLAYED): _R,
     (_F, "decided:abandon"): _A,
 }
 
 _DECISIONS = tuple(f"decided:{d}" for d in Decision)
-_MOVING = tuple(
-    f"decided:{d}" for d in (Decision.BLESS, Decision.REBASE, Decision.UNDO, Decision.REDO)
-)
+_MOVING = tuple(f"decided:{d}" for d in (Decision.BLESS, Decision.UNDO, Decision.REDO))
 
 FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
     **{
@@ -134,12 +133,13 @@ FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
     # What a person put on top while a task was in flight: its next attempt begins there.
     **{(phase, "decided:bless"): phase for phase in Phase if phase is not Phase.SETTLED},
     # A decision about another task leaves the one in flight where it is; a settled commit has its
-    # parent, so nothing may move the branch before it.
+    # parent, so nothing may move the branch before it, and no base is left in the middle of a task.
     **{
         (phase, name): phase
         for phase in Phase
         for name in _DECISIONS
-        if name != "decided:abandon" and not (phase is Phase.SETTLED and name in _MOVING)
+        if name not in ("decided:abandon", _REPLAYED)
+        and not (phase is Phase.SETTLED and name in _MOVING)
     },
     (Phase.READY, "attempt_started"): Phase.RUNNING,
     (Phase.READY, "ran:failed"): Phase.FAILED,

@@ -28,6 +28,8 @@ def post_rewrite(args: Sequence[str], lines: Sequence[str], environ: Mapping[str
         if one.drifts:
             told += said("warning", f"this {what} broke a batch's branch: {one.error}", one.hints)
             told += _undo(lines, tip)
+            if what == "rebase":
+                told += (f"hint: to rebase a batch: git batch rebase {one.batch} --onto REV",)
     return Answer(told)
 
 

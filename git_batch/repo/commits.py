@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from typing import cast
 
 import pygit2
@@ -44,6 +44,14 @@ class Idents:
             "GIT_COMMITTER_NAME": self.committer.name,
             "GIT_COMMITTER_EMAIL": self.committer.email,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Authored:
+    """Who made the change of a commit, and when."""
+
+    actor: Actor
+    at: datetime
 
 
 def signature(actor: Actor, at: datetime, encoding: str | None = None) -> pygit2.Signature:
@@ -116,25 +124,30 @@ def make(
     at: datetime,
     sign: bool = False,
     encoding: str | None = None,
+    authored: Authored | None = None,
 ) -> Oid:
     """Write a commit object and see that it can be read back; no ref moves.
 
     Args:
         message: UTF-8.
         encoding: as of `encoding_of`; used if it can express message and names.
+        authored: whose change it is, if not that of `who` at this time.
 
     Raises:
         GitError: it could not be written or signed.
     """
+    written = at
+    if authored is not None:
+        who, written = replace(who, author=authored.actor), authored.at
     if encoding is not None:
         message, encoding = _recoded(message, who, encoding)
     if sign:
-        return _signed(repo, tree, parents, message, who, at, encoding)
+        return _signed(repo, tree, parents, message, who, (written, at), encoding)
     header = () if encoding is None else (encoding,)
     try:
         made = repo.objects.create_commit(
             None,
-            signature(who.author, at, encoding),
+            signature(who.author, written, encoding),
             signature(who.committer, at, encoding),
             message,
             pygit2.Oid(hex=tree),
@@ -165,12 +178,12 @@ def _signed(
     parents: list[Oid],
     message: bytes,
     who: Idents,
-    at: datetime,
+    dates: tuple[datetime, datetime],
     encoding: str | None,
 ) -> Oid:
-    stamp = f"{int(at.timestamp())} {at.strftime('%z') or '+0000'}"
+    stamps = [f"{int(at.timestamp())} {at.strftime('%z') or '+0000'}" for at in dates]
     env = {name: _as_bytes_of(word, encoding) for name, word in who.environment().items()}
-    env |= {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
+    env |= {"GIT_AUTHOR_DATE": stamps[0], "GIT_COMMITTER_DATE": stamps[1]}
     return signing.commit_tree(
         repo, tree=tree, parents=parents, message=message, env=env, encoding=encoding
     )
@@ -187,15 +200,37 @@ def read(repo: Repository, oid: Oid) -> Seen:
     Raises:
         GitError: it is missing, unreadable or not a commit.
     """
+    commit = _commit(repo, oid)
+    parents = tuple(Oid(str(p)) for p in commit.parent_ids)
+    return Seen(oid, Oid(str(commit.tree_id)), parents, _in_utf8(commit))
+
+
+def authored(repo: Repository, oid: Oid) -> Authored:
+    """Say whose change a commit is.
+
+    Raises:
+        GitError: it is missing, unreadable or not a commit.
+    """
+    commit = _commit(repo, oid)
+    author, encoding = commit.author, commit.message_encoding or "utf-8"
+    words = []
+    for raw in (author.raw_name, author.raw_email):
+        try:
+            words.append(raw.decode(encoding))
+        except (LookupError, UnicodeError):
+            words.append(raw.decode("utf-8", "replace"))
+    zone = timezone(timedelta(minutes=author.offset))
+    return Authored(Actor(*words), datetime.fromtimestamp(author.time, zone))
+
+
+def _commit(repo: Repository, oid: Oid) -> pygit2.Commit:
     try:
         found = repo.objects[pygit2.Oid(hex=oid)]
     except (KeyError, ValueError, pygit2.GitError, OSError) as error:
         raise GitError(f"commit {oid} can't be read: {error}") from None
     if found.type != ObjectType.COMMIT:
         raise GitError(f"{oid} is not a commit")
-    commit = cast(pygit2.Commit, found)
-    parents = tuple(Oid(str(p)) for p in commit.parent_ids)
-    return Seen(oid, Oid(str(commit.tree_id)), parents, _in_utf8(commit))
+    return cast(pygit2.Commit, found)
 
 
 def _in_utf8(commit: pygit2.Commit) -> bytes:

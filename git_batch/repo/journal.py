@@ -187,13 +187,7 @@ class Journal:
         unknown = self.machine.evolve(self._state, event, Oid(""))
         tree = self._tree.apply(event, unknown)
         text = record.render(event, unknown, self.machine.graph, self._step + 1, self._runner)
-        parents = [self._tip] if self._tip else []
-        if isinstance(event, ev.Committed):
-            parents.append(event.commit)
-        if isinstance(event, ev.Decided):
-            parents += event.commits[-1:]
-        if isinstance(event, ev.Authorized) and event.authorization.seq == 1:
-            parents.append(event.authorization.base)
+        parents = [*([self._tip] if self._tip else []), *record.keeps(event)]
         oid = commits.make(
             self._repo,
             tree=tree,

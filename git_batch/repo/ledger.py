@@ -63,6 +63,7 @@ def read_book(reader: ObjectReader, tip: Oid) -> Book:
             status=BatchStatus(body["totals"]["status"]),
             receipts=frozenset(),
             foreign=frozenset(map(_oid, header.get("foreign", ()))),
+            former=tuple(_oid(line["head"]) for line in header.get("former", ())),
             signed=header.get("authorization", {}).get("signed") is True,
             pending=_pending(reader, commit, body.get("in_flight")),
         )
@@ -156,7 +157,7 @@ def with_receipts(reader: ObjectReader, book: Book, commits: Iterable[Oid]) -> L
 
 
 def decisions(reader: ObjectReader, book: Book) -> Ledger:
-    """Add the commits of undos, rebases and recoveries, which only the chain of events names.
+    """Add the commits of undos and recoveries, which only the chain of events names.
 
     Raises:
         RecordError: a decision can't be read.
@@ -164,7 +165,6 @@ def decisions(reader: ObjectReader, book: Book) -> Ledger:
     from git_batch.core import events, record
 
     undone: dict[Oid, tuple[TaskId, ...]] = {}
-    replayed: set[Oid] = set()
     rebuilt: set[Oid] = set()
     for event in reader.chain(book.event, None):
         if b"\nBatch-Event: decided\n" not in event.message:
@@ -173,11 +173,9 @@ def decisions(reader: ObjectReader, book: Book) -> Ledger:
         assert isinstance(made, events.Decided)
         if made.decision in (events.Decision.UNDO, events.Decision.REDO):
             undone.update((c, (t,)) for c, t in zip(made.commits, made.tasks, strict=False))
-        elif made.decision is events.Decision.REBASE:
-            replayed.update(made.commits)
         elif made.decision is events.Decision.RECOVER:
             rebuilt.update(made.commits)
-    return replace(book.ledger, undone=undone, replayed=replayed, rebuilt=rebuilt)
+    return replace(book.ledger, undone=undone, rebuilt=rebuilt)
 
 
 def audit(reader: ObjectReader, book: Book) -> tuple[set[Oid], list[Drift]]:

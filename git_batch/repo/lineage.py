@@ -74,21 +74,33 @@ def verdict(
         try:
             if record_tip is None:
                 return by_claims(git, reader, tip, base, batch)
-            walk = _Walk(git, reader, tip, record_tip, base)
+            book = ledgers.read_book(reader, record_tip)
+            left = _left(book.ledger, tip)
+            if left is not None:
+                return left
+            walk = _Walk(git, reader, tip, book, base)
             found = walk.verdict(batch, live=live, ends=ends, audit=audit)
             return with_signatures(git, found, record_tip, signed=walk.signed)
         except (AbsentError, RecordError) as error:
             return Verdict("unknown", batch=batch, reason=error.message)
 
 
+def _left(ledger: Ledger, tip: Oid) -> Verdict | None:
+    """Say that a branch is on the line that a rebase left; there is nothing to walk then."""
+    former = ledger.former
+    drift = kinds.before_rebase(ledger.branch, tip, ledger.head, ledger.base, former)
+    if drift is None:
+        return None
+    return Verdict("drift", (drift,), ledger.batch, certified=True, batch_status=ledger.status)
+
+
 class _Walk:
     """One comparison with a record."""
 
     def __init__(
-        self, git: Git, reader: ObjectReader, tip: Oid, record_tip: Oid, base: Oid | None
+        self, git: Git, reader: ObjectReader, tip: Oid, book: ledgers.Book, base: Oid | None
     ) -> None:
-        self._git, self._reader, self._tip = git, reader, tip
-        self._book = ledgers.read_book(reader, record_tip)
+        self._git, self._reader, self._tip, self._book = git, reader, tip, book
         self._base = base or self._book.ledger.base
         self._seen = reader.chain(tip, self._base)
         self._claims = [claim_of(c.message) for c in self._seen]
@@ -108,9 +120,7 @@ class _Walk:
             for c, (claim, _) in pairs
         ):
             more = ledgers.decisions(self._reader, self._book)
-            ledger = replace(
-                ledger, undone=more.undone, replayed=more.replayed, rebuilt=more.rebuilt
-            )
+            ledger = replace(ledger, undone=more.undone, rebuilt=more.rebuilt)
         return ledger
 
     def verdict(self, batch: BatchId | None, *, live: bool, ends: bool, audit: int) -> Verdict:

@@ -49,6 +49,9 @@ class NotesTree:
     def apply(self, event: ev.Event, state: BatchState) -> Oid:
         """Write what an event changes; in-flight events change nothing."""
         changes: Changes = {}
+        if isinstance(event, ev.Decided) and event.decision is ev.Decision.REBASE:
+            # What was certified on the line that is left is so no more; nor is its base ours.
+            changes |= dict.fromkeys(self._notes_on_commits())
         if isinstance(event, _HEADER_KINDS):
             self._put(changes, "batch.toml", record.header(state))
             self._put(changes, _fan(state.base), record.header(state))
@@ -142,6 +145,11 @@ class NotesTree:
         notes = dict(self._all_notes())
         blobs = self._blobs()
         return {task: (key, notes[key]) for task, key in blobs.items() if key in notes}
+
+    def _notes_on_commits(self) -> Iterator[str]:
+        """Give the places of all notes but the tasks': receipts, and the base's."""
+        tasks = set(self._blobs().values())
+        return (_fan(key) for key, _ in self._all_notes() if key not in tasks)
 
     def _all_notes(self) -> Iterator[tuple[str, pygit2.Oid]]:
         root = self._find("")

@@ -55,19 +55,21 @@ class Restored:
     left: list[bytes] = field(default_factory=list)
 
 
-def restore(scanner: Scanner, tip: Oid, snapshot: Oid) -> Restored:
+def restore(scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True) -> Restored:
     """Put exactly the paths that an attempt changed back, in the working tree and the index.
 
     Args:
         tip: tree of the batch branch's tip.
         snapshot: tree of the attempt's kept work, from a scan after its last command ended.
+        attempt: False where both are trees of commits: whatever git ignores, by the rules of one
+            or the other, is then the person's and stays where it is.
 
     Raises:
         GitError: git failed, or the person's index kept changing.
         LockedError: the person's index is locked.
     """
     scanner.begin(tip)
-    work = _Work(scanner, tip, snapshot)
+    work = _Work(scanner, tip, snapshot, attempt=attempt)
     try:
         work.run()
     except OSError as error:
@@ -81,17 +83,20 @@ def restore(scanner: Scanner, tip: Oid, snapshot: Oid) -> Restored:
 
 
 class _Work:
-    def __init__(self, scanner: Scanner, tip: Oid, snapshot: Oid) -> None:
+    def __init__(self, scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool) -> None:
         self.scanner = scanner
         self.objects = scanner.repo.objects
         self.tip = tip
         self.attempt = {change.path: change for change in diff(self.objects, tip, snapshot)}
-        self.rules_changed = any(_is_rules(path) for path in self.attempt)
+        self.rules_changed = attempt and any(_is_rules(path) for path in self.attempt)
+        # Where there was no file, an ignored one must be seen before it is written over.
+        made = [path for path, change in self.attempt.items() if not change.new_mode]
+        self.also = [] if attempt else made
         self.done = Restored()
 
     def run(self) -> None:
         """Do steps 1 to 4; afterwards the private index equals the tip."""
-        found = diff(self.objects, self.tip, self.scanner.scan())
+        found = diff(self.objects, self.tip, self.scanner.scan(self.also))
         mine = [change for change in found if self._is_attempts(change)]
         others = [change for change in found if not self._is_attempts(change)]
         for path in self.scanner.problems:

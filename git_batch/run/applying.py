@@ -1,24 +1,59 @@
-"""Kept work put into the working tree again: accepted by a review, adopted, or gone on from.
+"""Kept work put into the working tree again: accepted by a review, adopted, gone on from, replayed.
 
 The work is a change: a tree against the commit that it began on. If the branch has not moved since,
 it is taken as it is; otherwise it is merged onto the tip in memory, and a conflict is an outcome,
 not an exception. The files are written the way an attempt's are put back, only towards the work
 instead of the tip, so that filters, modes and folders in the way are right.
+
+Of a commit that is replayed on another base the work is the commit itself: its tree against its
+parent's, and the words of its message, to which only our trailers are added anew.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from git_batch.core import trailers
 from git_batch.core.attempt import Failure
 from git_batch.core.codec import quote
+from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
 from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
+from git_batch.repo import commits
 from git_batch.repo.merging import merge_trees
+from git_batch.repo.repository import Repository
 from git_batch.repo.restore import restore
 from git_batch.run.context import RunContext
 
+_NAMED = 3
 
-def apply_work(context: RunContext, flight: InFlight) -> Failure | None:
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Kept work: its tree, the commit that it began on, and what was said for its commit."""
+
+    tree: Oid
+    base: Oid
+    message: bytes
+
+
+def work_of(repo: Repository, flight: InFlight) -> Work | None:
+    """Find the work that an attempt starts on; None if it starts on nothing.
+
+    Raises:
+        GitError: a commit that is to be replayed can't be read.
+    """
+    if flight.replays is not None:
+        facts = commits.read(repo, flight.replays)
+        return Work(facts.tree, facts.parents[0], trailers.without_ours(facts.message))
+    if flight.work is None:
+        return None
+    assert flight.work_base is not None
+    return Work(flight.work, flight.work_base, flight.work_message)
+
+
+def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | None:
     """Put the work that an attempt starts on into the working tree.
 
     Returns:
@@ -27,18 +62,11 @@ def apply_work(context: RunContext, flight: InFlight) -> Failure | None:
     Raises:
         PreconditionError: files that are nobody's are in the way.
     """
-    assert flight.work is not None
-    assert flight.work_base is not None
     repo = context.repo
     tip = repo.tree_of(flight.parent)
-    merged = merge_trees(repo, base=repo.tree_of(flight.work_base), ours=tip, theirs=flight.work)
+    merged = merge_trees(repo, base=repo.tree_of(work.base), ours=tip, theirs=work.tree)
     if merged.tree is None:
-        listing = "\n".join(quote(path) for path in merged.conflicts)
-        return Failure(
-            Outcome.RUN_FAILED,
-            f"the kept work does not apply to {flight.parent[:12]} any more",
-            f"The kept work conflicts with what was committed since in:\n\n{listing}",
-        )
+        return _conflict(flight, merged.conflicts)
     done = restore(context.scanner, merged.tree, tip)
     if done.left:
         names = ", ".join(f"'{quote(path)}'" for path in done.left[:5])
@@ -47,3 +75,17 @@ def apply_work(context: RunContext, flight: InFlight) -> Failure | None:
             "commit them elsewhere or put them away with 'git stash', then: git batch resume",
         )
     return None
+
+
+def _conflict(flight: InFlight, paths: tuple[bytes, ...]) -> Failure:
+    what = "the kept work"
+    if flight.replays is not None:
+        what = f"the change of {flight.replays[:12]}"
+    named = ", ".join(f"'{quote(path)}'" for path in paths[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    listing = "\n".join(quote(path) for path in paths)
+    return Failure(
+        Outcome.RUN_FAILED,
+        f"{what} does not apply to {flight.parent[:12]} any more: conflict in {named}{more}",
+        f"What was done before conflicts with what was committed since in:\n\n{listing}",
+    )

@@ -114,9 +114,9 @@ class TaskFiles:
             env["BATCH_FEEDBACK"] = str(self.feedback)
         return env
 
-    def body(self) -> str:
+    def body(self) -> bytes:
         """Read what the command wants in the commit's body; empty if it said nothing."""
-        return (_read(self.message) or "").strip()
+        return (_read(self.message) or "").strip().encode("utf-8", "replace")
 
     def blocked_by(self) -> str:
         """Read why the command can't go on without a person; empty if it said nothing."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import Drift
-from git_batch.core.model import InFlight
+from git_batch.core.model import BatchState, InFlight
+from git_batch.core.tip import Header
 from git_batch.core.tips import tips_differ
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
@@ -12,8 +13,12 @@ from git_batch.repo.repository import Repository
 
 
 def drift_of(
-    repo: Repository, refs: Refs, branch: str, head: Oid, flight: InFlight | None
+    repo: Repository,
+    refs: Refs,
+    batch: BatchState | Header,
+    head: Oid,
+    flight: InFlight | None,
 ) -> Drift | None:
     """Compare a branch's tip with the head that the record expects; errors as of `tips_differ`."""
-    tip = refs.read(f"refs/heads/{branch}")
-    return tips_differ(lambda oid: commits.read(repo, oid), branch, tip, head, flight)
+    tip = refs.read(f"refs/heads/{batch.branch}")
+    return tips_differ(lambda oid: commits.read(repo, oid), batch, tip, head, flight)

@@ -99,7 +99,7 @@ class Performer:
         """Compare tips before anything starts; a wrong checkout is refused, nothing is recorded."""
         c = self._c
         state = c.state
-        found = drift_of(c.repo, c.refs, state.branch, state.head, state.in_flight)
+        found = drift_of(c.repo, c.refs, state, state.head, state.in_flight)
         if found is None:
             on = c.repo.symbolic_head()
             if on == c.branch:
@@ -238,6 +238,8 @@ class Performer:
             The flight with the published event's id, the commit, and whether it is on disk.
         """
         c = self._c
+        replays = flight.replays
+        authored = commits.authored(c.repo, replays) if replays is not None else None
         while True:
             assert flight.tree
             commit = commits.make(
@@ -249,6 +251,7 @@ class Performer:
                 at=flight.since,
                 sign=self._sign,
                 encoding=self._encoding,
+                authored=authored,
             )
             synced = c.journal.publish(durable=False)
             newer = c.state.in_flight

@@ -100,6 +100,8 @@ class Settler:
             )
 
     def _message(self, task: Task, flight: InFlight) -> bytes:
+        if flight.replays is not None and flight.message:
+            return flight.message  # the whole of it, as it was
         planned = template.render_message(task, {"attempt": str(flight.attempt)}) or ""
         said = flight.message.decode("utf-8", "replace") if flight.message else ""
         return trailers.compose(task.title, said or planned)
@@ -136,7 +138,9 @@ class Settler:
             raise _StopError(_by_hook(stray))
         if not whole:
             raise _StopError(_refused(hook, "it undid the whole change"))
-        if flight.reviewed or flight.apply_only:
+        # A person took adopted work as it is; a commit that is replayed may have had no review.
+        only_replayed = flight.replays is not None and task.review == "none"
+        if flight.reviewed or (flight.apply_only and not only_replayed):
             raise _StopError(_refused(hook, f"it changed {named}, which was reviewed before"))
         failed = self._tasks.check_again(task, flight, new)
         if failed is not None:

@@ -19,7 +19,7 @@ from git_batch.core.scope import literal_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo.trees import Change, diff, paths_of
-from git_batch.run.applying import apply_work
+from git_batch.run.applying import Work, apply_work, work_of
 from git_batch.run.attemptlog import reference
 from git_batch.run.checkcache import CheckCache
 from git_batch.run.claiming import TaskClaims
@@ -57,18 +57,10 @@ class TaskRunner:
         """Run the task's command and compare what it left with the scope."""
         c = self._c
         base = c.repo.tree_of(flight.parent)
-        c.log.begin()
-        c.files.begin(task, flight)
-        c.scanner.raw = False
-        c.scanner.begin(base)
-        failure = self._claims.take(flight.task)
+        work = work_of(c.repo, flight)
+        failure = self._begin(task, flight, base, work)
         if failure is not None:
             return self._failed(flight, failure, None, Usage())
-        if flight.work is not None:
-            failure = apply_work(c, flight)
-            if failure is not None:
-                return self._failed(flight, failure, None, Usage())
-            c.scanner.begin(base)
         failure, status, usage = self._command(task, flight)
         if failure is not None:
             return self._failed(flight, failure, status, usage)
@@ -78,7 +70,8 @@ class TaskRunner:
             return self._failed(flight, error.failure, status, usage)
         changes = diff(c.repo.objects, base, tree)
         failure = unfit(c.scanner.problems) or refuse(task, changes)
-        if failure is None and not changes and not accepts_empty(task):
+        # Work that only is applied was somebody's change: if the tip has it, it is done.
+        if failure is None and not (changes or flight.apply_only or accepts_empty(task)):
             failure = Failure(Outcome.EMPTY, "the command changed nothing")
         if failure is not None:
             return self._failed(flight, failure, status, usage)
@@ -91,9 +84,22 @@ class TaskRunner:
             changed_total=len(changes),
             log=None if task.checks else self.keep_log(flight),
             usage=usage,
-            message=c.files.body().encode("utf-8", "replace"),
+            message=work.message if work and flight.apply_only else c.files.body(),
             links=tuple(change.path for change in changes if change.is_symlink)[:KEEP],
         )
+
+    def _begin(self, task: Task, flight: InFlight, base: Oid, work: Work | None) -> Failure | None:
+        """Claim the task and put the working tree to where its command begins."""
+        c = self._c
+        c.log.begin()
+        c.files.begin(task, flight)
+        c.scanner.raw = False
+        c.scanner.begin(base)
+        failure = self._claims.take(flight.task)
+        if failure is None and work is not None:
+            failure = apply_work(c, flight, work)
+            c.scanner.begin(base)
+        return failure
 
     def _command(self, task: Task, flight: InFlight) -> tuple[Failure | None, int | None, Usage]:
         """Run the command between two looks at the fence; work that is only applied has none."""

@@ -59,8 +59,11 @@ def kept_work(standing: Standing) -> list[Labelled]:
     """Give the ref that keeps the newest attempt's work, and the command that shows it."""
     last = standing.last
     done = standing.state in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
-    if last is None or last.ref is None or done:
+    if done or last is None:
         return []
+    if last.ref is None:
+        old = standing.replays
+        return [("kept", old), ("see it", f"git show {old}")] if old is not None else []
     # An attempt's first parent is the tip it began on; it has more if the task made commits.
     return [
         ("kept", one_line(last.ref)),
@@ -85,7 +88,9 @@ def list_next(board: Board) -> list[str]:
 
 def look(standing: Standing) -> str:
     """Give the command that shows why a task stands where it does."""
-    what = "--diff" if standing.outcome in _LOOK_AT_THE_CHANGE else "--output"
+    last = standing.last
+    unapplied = standing.replays is not None and last is not None and last.ref is None
+    what = "--diff" if unapplied or standing.outcome in _LOOK_AT_THE_CHANGE else "--output"
     return f"git batch show {standing.task.id} {what}"
 
 

@@ -14,6 +14,7 @@ from git_batch.views.escape import one_line
 if TYPE_CHECKING:
     from git_batch.core.entries import Entry
 
+_NAMED = 20
 Entries = Sequence[tuple[Oid, "Entry"]]
 
 
@@ -68,10 +69,33 @@ def _why(event: ev.Event) -> str:
         case ev.Interrupted() | ev.Closed():
             return event.reason
         case ev.Decided():
-            return event.why
+            return "; ".join(part for part in (_replaced(event), event.why) if part)
         case ev.Reviewed():
             return event.summary
     return ""
+
+
+def _replaced(event: ev.Decided) -> str:
+    """Say where a rebase went, and which commits were left for it."""
+    if event.decision is not ev.Decision.REBASE:
+        return ""
+    pairs = list(zip(event.tasks, event.commits, strict=True))
+    named = [f"{task} was {short(commit)}" for task, commit in pairs[:_NAMED]]
+    if len(pairs) > _NAMED:
+        named.append(f"and {len(pairs) - _NAMED} more")
+    where = f"onto {short(event.head)}, before at {short(event.former)}"
+    return ", ".join([where, *named])
+
+
+def _commits(event: ev.Event) -> dict[str, Any]:
+    """Give the commits that an event names, where it put the branch, and where that was before."""
+    match event:
+        case ev.Committed():
+            return {"commits": [event.commit], "head": event.commit, "former": None}
+        case ev.Decided():
+            commits = list(event.commits)
+            return {"commits": commits, "head": event.head, "former": event.former}
+    return {"commits": [], "head": None, "former": None}
 
 
 def _event_json(oid: Oid, entry: Entry) -> dict[str, Any]:
@@ -90,4 +114,5 @@ def _event_json(oid: Oid, entry: Entry) -> dict[str, Any]:
         "subject": subject(event),
         "reason": _why(event) or None,
         "who": who(entry),
+        **_commits(event),
     }

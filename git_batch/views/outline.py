@@ -18,7 +18,7 @@ from typing import NamedTuple
 from git_batch.core.attempt import Attempt, CheckResult, Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
-from git_batch.core.model import Task
+from git_batch.core.model import Task, holds
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.views.commands import Labelled, kept_work, list_next, task_commands
 from git_batch.views.common import (
@@ -152,7 +152,10 @@ def _facts(board: Board, standings: list[Standing]) -> list[tuple[str, str]]:
     if state.authorization is not None:
         a = state.authorization
         expiry = "no expiry" if a.expires_at is None else f"until {moment(a.expires_at)}"
-        facts.append(("confirmed", f"by {a.actor} at {moment(a.confirmed_at)}, {expiry}"))
+        void = "" if holds(a, state.former) else "; not since it was rebased"
+        facts.append(("confirmed", f"by {a.actor} at {moment(a.confirmed_at)}, {expiry}{void}"))
+    for line in state.former:
+        facts.append(("rebased", f"from {short(line.base)}, where it was at {short(line.head)}"))
     if state.foreign:
         facts.append(("foreign", f"{counted(len(state.foreign), 'blessed commit')} on the branch"))
     return facts

@@ -91,6 +91,8 @@ def _head(state: BatchState, standing: Standing) -> list[str]:
         lines += field("reason", standing.reason, 0, _COLUMN)
     if standing.commit is not None:
         lines += field("commit", one_line(standing.commit), 0, _COLUMN)
+    if standing.replays is not None:
+        lines += field("replays", one_line(standing.replays), 0, _COLUMN)
     if task.blocked_by:
         lines += field("blocked by", names(task.blocked_by), 0, _COLUMN)
     lines += field("scope", "  ".join(map(one_line, task.scope)) or "nothing", 0, _COLUMN)
@@ -175,7 +177,9 @@ def _for_task(event: ev.Event, flight: InFlight | None) -> str | None:
             return "started" if event.attempt == 1 else f"attempt {event.attempt} started"
         case ev.Ran():
             took = "" if flight is None else f" ({_took(event, flight)})"
-            return f"command done, {counted(event.changed_total, 'file')} changed{took}"
+            applied = flight is not None and flight.apply_only
+            what = "its work is applied" if applied else "command done"
+            return f"{what}, {counted(event.changed_total, 'file')} changed{took}"
         case ev.ChecksPassed():
             return _checks(event) if event.checks else None
         case ev.AttemptFailed() | ev.ChecksFailed():

@@ -44,6 +44,7 @@ class Standing(NamedTuple):
         history: the attempts that have ended.
         commit: of a task that is committed and not undone.
         waits: it waits for a person: parked, or in review without a verdict.
+        replays: the commit of a former base that it is, or was, to be replayed from.
     """
 
     place: int
@@ -59,6 +60,7 @@ class Standing(NamedTuple):
     usage: Usage
     feedback: str
     waits: bool
+    replays: Oid | None
 
     @property
     def last(self) -> Attempt | None:
@@ -111,6 +113,7 @@ class Board:
             usage=record.usage,
             feedback=record.feedback,
             waits=bool((self.state.agenda.parked | self._unreviewed) >> place & 1),
+            replays=record.replays,
         )
 
     def skips(self, place: int) -> bool:
@@ -141,6 +144,7 @@ class Board:
             usage=usage,
             feedback=flight.feedback,
             waits=False,
+            replays=flight.replays,
         )
 
     def _state(self, place: int) -> TaskStatus:

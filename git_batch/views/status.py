@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from git_batch.core.agenda import counts
 from git_batch.core.duration import format_duration
-from git_batch.core.model import Authorization, BatchState, InFlight, Plan
+from git_batch.core.model import Authorization, BatchState, InFlight, Plan, holds
 from git_batch.core.standing import Phase, TaskStatus
 from git_batch.views.common import (
     VERSION,
@@ -76,7 +76,7 @@ def status_text(
     if tip.in_flight is not None:
         lines.append(("in flight", _flight_text(tip.in_flight, live is not None, now)))
     lines += _needs(totals)
-    lines += _authority(head.authorization, totals, now)
+    lines += _authority(head, totals, now)
     lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in drift]
     if totals.stop_requested:
         lines.append(("stop", "asked for, after the task in flight"))
@@ -105,9 +105,12 @@ def _needs(totals: Totals) -> list[tuple[str, str]]:
     return [("needs a human", names(totals.needs, NAMED, totals.needs_total))]
 
 
-def _authority(a: Authorization | None, totals: Totals, now: datetime) -> list[tuple[str, str]]:
+def _authority(head: Header, totals: Totals, now: datetime) -> list[tuple[str, str]]:
+    a = head.authorization
     if a is None:
         return [("authorized", "not yet")]
+    if not holds(a, head.former):
+        return [("authorized", f"not since it was rebased onto {short(head.base)}")]
     signed = ", signed" if a.signed else ""
     who = f"by {one_line(str(a.actor))} at {moment(a.confirmed_at)} (no. {a.seq}{signed})"
     found = [("authorized", who if a.expires_at else f"{who}, no expiry")]
@@ -179,7 +182,7 @@ def board_json(board: Board, head_commit: str | None, drift: Sequence[Drift]) ->
         "reason": state.reason or None,
         "next_action": action_of(state.status, state.next_action, live=board.live),
         "live": board.live,
-        "authorization": _authorization_json(state.authorization),
+        "authorization": _authorization_json(state),
         "budget": _budget_json(state, board.plan),
         "counts": {status.value: n for status, n in counts(state).items()},
         "tasks": [task_json(standing) for standing in standings],
@@ -205,8 +208,9 @@ def task_json(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _authorization_json(a: Authorization | None) -> dict[str, Any] | None:
-    if a is None:
+def _authorization_json(state: BatchState) -> dict[str, Any] | None:
+    a = state.authorization
+    if a is None or not holds(a, state.former):
         return None
     return {
         "seq": a.seq,

@@ -6,14 +6,16 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.admission import needs_authorization
 from git_batch.core.agenda import counts
 from git_batch.core.decisions import allowed
 from git_batch.core.events import Decision
 from git_batch.core.ids import TaskId
+from git_batch.core.model import Budget, Line, Task
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 from tests.core.test_machine import CHAIN, ends, outcomes, stop_before
-from tests.world import World, oid, plan, task
+from tests.world import Script, World, oid, plan, task
 
 ABOUT_TASKS = (
     Decision.RETRY,
@@ -47,6 +49,7 @@ POSSIBLE = {
     ("out", Decision.RETRY),
     ("out", Decision.REDO),
     ("p", Decision.SKIP),
+    ("p", Decision.REBASE),  # if it waits to be replayed; else its commit is none of it
 }
 
 
@@ -170,15 +173,168 @@ def test_blessed_commits_are_foreign_never_a_tasks_and_the_tip_is_expected_from_
     assert not {r.commit for r in world.current.tasks.values()} & set(world.current.foreign)
 
 
-def test_a_rebase_gives_each_named_task_its_new_commit() -> None:
+def rebased(*tasks: Task, **script: frozenset[str]) -> World:
+    """A completed batch, moved to another base and confirmed there."""
+    world = World(plan(*(tasks or (task("a"), task("b", "a")))), Script(**script))  # type: ignore[arg-type]
+    world.run()
+    world.rebase(oid("moved"))
+    return world
+
+
+def test_a_rebase_makes_each_commit_work_that_is_replayed_and_keeps_the_history() -> None:
+    world = World(plan(task("a"), task("b", "a")))
+    before = world.run()
+    world.rebase(oid("moved"))
+    state = world.current
+    assert (state.status, state.base, state.head) == (
+        BatchStatus.RUNNING,
+        oid("moved"),
+        oid("moved"),
+    )
+    assert state.former == (Line(before.base, before.head, 1),)
+    for name, old in before.tasks.items():
+        record = state.tasks[name]
+        assert (record.status, record.outcome, record.commit) == (TaskStatus.PENDING, None, None)
+        assert (record.replays, record.apply_only) == (old.commit, True)
+        assert record.history == old.history
+
+
+def test_a_replay_runs_no_command_makes_a_commit_of_its_own_and_names_the_old_one() -> None:
+    world = rebased()
+    old = {name: record.replays for name, record in world.current.tasks.items()}
+    world.authorize()
+    state = world.resume()
+    assert state.status is BatchStatus.COMPLETED
+    assert world.runs == ["a", "b"]
+    for name, record in state.tasks.items():
+        assert record.replays == old[name]
+        assert record.commit not in (None, old[name])
+        assert [a.n for a in record.history] == [1, 2]
+
+
+def test_nothing_runs_after_a_rebase_until_a_person_has_confirmed_again() -> None:
+    world = rebased()
+    assert needs_authorization(world.current)
+    world.take_up()
+    effect = world.machine.decide(world.current)
+    answer = world.perform(effect)
+    assert isinstance(answer, ev.Closed)
+    assert answer.reason == "nobody has confirmed this batch since it was rebased"
+    world.rebase(oid("base"))  # what was confirmed first, but another line
+    assert needs_authorization(world.current)
+    world.authorize()
+    assert not needs_authorization(world.current)
+    assert world.resume().status is BatchStatus.COMPLETED
+
+
+def test_commits_are_replayed_in_the_order_they_had_not_in_the_plans() -> None:
+    world = World(plan(task("a"), task("b"), task("c")), ends(a=[Outcome.BLOCKED]))
+    world.run()
+    world.decide(Decision.RETRY, "a")
+    world.resume()
+    world.rebase(oid("moved"))
+    world.authorize()
+    asked: list[TaskId] = []
+    world.disturb = lambda _, effect: (
+        asked.append(effect.task) if isinstance(effect, fx.Enroll) else None
+    )
+    world.resume()
+    assert asked == ["b", "c", "a"]
+
+
+def test_what_waits_to_be_replayed_keeps_its_turn_in_a_second_rebase() -> None:
+    world = World(plan(task("a"), task("b"), task("c")), ends(a=[Outcome.BLOCKED]))
+    world.run()
+    world.decide(Decision.RETRY, "a")
+    world.resume()
+    world.rebase(oid("moved"))
+    world.authorize()
+    world.take_up()
+    while not isinstance(world.log[-1][0], ev.Committed):
+        world.append(world.perform(world.machine.decide(world.current)))
+    first = world.current.tasks[TaskId("b")].commit
+    world.rebase(oid("again"))
+    assert world.events[-1].tasks == ("b", "c", "a")  # type: ignore[union-attr]
+    assert world.current.tasks[TaskId("b")].replays == first
+    assert world.current.agenda.replays == (1, 2, 0)
+    assert [line.base for line in world.current.former] == [oid("base"), oid("moved")]
+
+
+def test_a_replay_costs_nothing_of_the_budget_and_a_used_up_one_does_not_stop_it() -> None:
+    world = World(plan(task("a"), task("b", "a")), budget=Budget(max_tasks=2))
+    world.run()
+    world.rebase(oid("moved"))
+    world.authorize()
+    state = world.resume()
+    assert (state.status, state.enrolled) == (BatchStatus.COMPLETED, 2)
+
+
+def test_a_commit_that_does_not_apply_parks_and_a_retry_runs_the_command() -> None:
+    world = rebased(task("a"), task("b", "a"), task("c"), conflicts=frozenset({"a"}))
+    world.authorize()
+    state = world.resume()
+    record = state.tasks[TaskId("a")]
+    assert outcomes(state) == {"a": Outcome.RUN_FAILED, "b": None, "c": Outcome.COMMITTED}
+    assert (record.next_action, record.replays is None) == ("git batch retry a", False)
+    assert counts(state)[TaskStatus.SKIPPED_BLOCKED] == 1
+    world.decide(Decision.RETRY, "a")
+    assert world.current.tasks[TaskId("a")].replays is None
+    state = world.resume()
+    assert state.status is BatchStatus.COMPLETED
+    assert (world.runs, state.enrolled) == (["a", "b", "c", "a"], 4)
+
+
+def test_a_change_that_the_new_base_has_is_done_and_what_needs_it_goes_on() -> None:
+    world = rebased(contained=frozenset({"a"}))
+    world.authorize()
+    state = world.resume()
+    assert outcomes(state) == {"a": Outcome.UNCHANGED, "b": Outcome.COMMITTED}
+    assert state.status is BatchStatus.COMPLETED
+
+
+def test_blessed_commits_stay_on_the_line_that_is_left() -> None:
+    world = World(plan(task("a")))
+    world.run()
+    world.tip = oid("on top")
+    world.decide(Decision.BLESS, commits=(oid("on top"),), head=oid("on top"))
+    world.rebase(oid("moved"))
+    assert world.current.foreign == ()
+    assert world.current.former[-1].head == oid("on top")
+
+
+def test_a_rebase_that_contradicts_the_record_is_refused() -> None:
     world = World(plan(task("a"), task("b")))
     world.run()
-    names = (oid("new a"), oid("new b"))
-    world.decide(Decision.REBASE, "a", "b", commits=names, head=names[1])
-    assert tuple(world.current.tasks[TaskId(t)].commit for t in "ab") == names
-    assert world.current.head == names[1]
+    with pytest.raises(IllegalTransition, match="the branch was at"):
+        world.rebase(oid("moved"), former=oid("elsewhere"))
+    world.tip = world.current.head
+    with pytest.raises(IllegalTransition, match=r"a: .* is not its commit"):
+        world.rebase(oid("moved"), commits=(oid("x"), oid("y")))
+    world.tip = world.current.head
     with pytest.raises(ValueError, match="shorter"):
-        world.decide(Decision.REBASE, "a", "b", commits=names[:1])
+        world.rebase(oid("moved"), commits=(world.current.tasks[TaskId("a")].commit,))
+
+
+def test_a_failed_batch_goes_on_from_another_base_once_it_is_confirmed() -> None:
+    world = World(CHAIN)
+    stop_before(world, fx.Enroll, nth=2)
+    world.tip, kept = oid("elsewhere"), world.tip
+    assert world.drive().status is BatchStatus.FAILED
+    world.tip = kept
+    world.rebase(oid("moved"))
+    assert world.current.stop is None
+    assert needs_authorization(world.current)
+    world.authorize()
+    assert world.drive().status is BatchStatus.COMPLETED
+
+
+def test_words_said_for_a_commit_outlive_the_wait_for_a_review() -> None:
+    world = World(plan(task("a", review="human")))
+    world.run()
+    world.review("a", ev.Verdict.ACCEPT)
+    assert world.current.tasks[TaskId("a")].work_message == b"said"
+    world.take_up()
+    assert next_run(world).flight.work_message == b"said"
 
 
 def test_a_failed_batch_whose_branch_was_blessed_waits_for_a_fresh_authorization() -> None:

@@ -10,15 +10,14 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.agenda import counts
 from git_batch.core.attempt import Failure, Usage
 from git_batch.core.ids import TaskId
 from git_batch.core.machine import (
     Facts,
     Machine,
-    admission_stop,
     found,
-    needs_authorization,
     next_action,
     next_attempt,
     reopen,

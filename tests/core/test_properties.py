@@ -12,6 +12,7 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.agenda import counts
 from git_batch.core.attempt import Failure
+from git_batch.core.decisions import replaying
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, Budget
 from git_batch.core.standing import FREE, BatchStatus, Outcome, TaskStatus
@@ -139,7 +140,10 @@ def test_the_task_that_is_enrolled_is_always_the_first_one_that_could_be(seed: i
 
     def look(_: World, effect: fx.Effect) -> None:
         if isinstance(effect, fx.Enroll):
-            assert effect.task == next(t for t in world.machine.graph.ids if could(t))
+            tasks = world.current.tasks
+            waits = [t for t in tasks if replaying(world.current, t)]
+            order = sorted(waits, key=lambda t: tasks[t].turn) + list(world.machine.graph.ids)
+            assert effect.task == next(t for t in order if could(t))
 
     world.disturb = look
     world.run()

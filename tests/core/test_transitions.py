@@ -93,7 +93,7 @@ def test_a_completed_batch_changes_only_by_a_persons_blessing_undo_or_rebase() -
         "decided:bless": (BatchStatus.COMPLETED, None),
         "decided:undo": (BatchStatus.COMPLETED, None),
         "decided:redo": (BatchStatus.RUNNING, None),
-        "decided:rebase": (BatchStatus.COMPLETED, None),
+        "decided:rebase": (BatchStatus.RUNNING, None),
     }
 
 
@@ -101,7 +101,7 @@ def test_a_failed_batch_goes_on_only_by_a_fresh_authorization_or_a_persons_decis
     assert legal(BatchStatus.FAILED, None) == {
         "authorized": (BatchStatus.RUNNING, None),
         "decided:bless": (BatchStatus.NEEDS_HUMAN, None),
-        "decided:rebase": (BatchStatus.NEEDS_HUMAN, None),
+        "decided:rebase": (BatchStatus.RUNNING, None),
         "decided:abandon": (BatchStatus.ABANDONED, None),
     }
 
@@ -115,6 +115,10 @@ def test_only_a_settled_task_is_committed_and_it_can_only_be_committed_or_given_
     assert [phase for phase, name in FLIGHT if name == "committed"] == [Phase.SETTLED]
     moves = {n for (p, n), to in FLIGHT.items() if p is Phase.SETTLED and to is not p}
     assert moves == {"committed", "interrupted", "decided:abandon"}
+
+
+def test_no_base_is_left_while_a_task_is_in_flight() -> None:
+    assert [phase for phase, name in FLIGHT if name == "decided:rebase"] == [None]
 
 
 def test_a_batch_completes_only_with_nothing_in_flight() -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from git_batch.app.session import open_session
 from git_batch.cli import running
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.admission import admission_stop
 from git_batch.core.ids import Oid
-from git_batch.core.machine import admission_stop
 from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.transitions import IllegalTransition
@@ -113,8 +114,9 @@ def test_05_a_commit_without_its_record_is_found_and_not_condemned() -> None:
 def test_06_a_lookup_that_fails_is_no_break(repo: Path) -> None:
     session = open_session(str(repo))
     missing = Oid("1" * 40)
+    on_main = replace(World(plan(unit("a"))).run(), branch="main")
     with pytest.raises(GitError):
-        drift_of(session.repo, session.refs, "main", missing, None)
+        drift_of(session.repo, session.refs, on_main, missing, None)
 
 
 def test_07_another_branch_checked_out_is_refused_and_nothing_is_written(repo: Path) -> None:

@@ -1,0 +1,84 @@
+"""Files, index and branch follow where a recorded decision put the head (undo, rebase).
+
+The record comes first, since it keeps the commits alive, the branch last. A crash in between is
+rolled forward by whoever opens the batch next: the record says where the branch has to be, and the
+branch is still where it was before, which nothing but such a crash (or a person who put it back
+there) explains.
+"""
+
+from __future__ import annotations
+
+from git_batch.app import preconditions
+from git_batch.app.session import Session
+from git_batch.core import trailers
+from git_batch.core.codec import quote
+from git_batch.core.ids import Oid
+from git_batch.core.model import BatchState
+from git_batch.errors import PreconditionError
+from git_batch.repo import commits
+from git_batch.repo.occupied import occupied
+from git_batch.repo.restore import restore
+from git_batch.repo.worktree import Scanner
+
+
+def must_be_ready(session: Session, state: BatchState) -> None:
+    """See that branch and files can follow: checked out, where the record ends, nothing changed.
+
+    Raises:
+        PreconditionError: that is not so; nothing was written.
+    """
+    preconditions.no_operation(session)
+    name = f"refs/heads/{state.branch}"
+    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
+        raise PreconditionError(
+            f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
+            f"git switch {state.branch}",
+        )
+    accepted = state.authorization.untracked if state.authorization else ()
+    preconditions.refuse_dirt(preconditions.still_clean(session, accepted))
+
+
+def nothing_in_the_way(session: Session, state: BatchState, head: Oid) -> None:
+    """See that no file that git ignores, or that was accepted, has to make room.
+
+    Raises:
+        PreconditionError: one would; nothing was written.
+    """
+    tree_of = session.repo.tree_of
+    found = occupied(session.repo, tree_of(state.head), tree_of(head))
+    if found:
+        named = ", ".join(f"'{quote(path)}'" for path in found[:5])
+        raise PreconditionError(
+            f"files that git does not track are in the way of {head[:12]}: {named}",
+            "move them elsewhere first",
+        )
+
+
+def follow(session: Session, state: BatchState) -> None:
+    """Bring files, index and branch to the recorded head, if a decision has put it there."""
+    name = f"refs/heads/{state.branch}"
+    tip = session.refs.read(name)
+    if tip is None or tip == state.head or session.repo.symbolic_head() != name:
+        return
+    if not (_rebased(state, tip) or _undone(session, state, tip)):
+        return
+    old, new = session.repo.tree_of(tip), session.repo.tree_of(state.head)
+    accepted = state.authorization.untracked if state.authorization else ()
+    restore(Scanner(session.repo, accepted), new, old, attempt=False)
+    session.refs.swap(name, tip, state.head, f"{state.batch_id}: follow its record")
+
+
+def _rebased(state: BatchState, tip: Oid) -> bool:
+    """Tell whether a branch is where it was before a rebase since which nothing was committed."""
+    return bool(state.former) and tip == state.former[-1].head and state.head == state.base
+
+
+def _undone(session: Session, state: BatchState, tip: Oid) -> bool:
+    """Tell whether nothing but commits of undos lies between a branch's tip and the head."""
+    oid = state.head
+    while oid != tip:
+        facts = commits.read(session.repo, oid)
+        if trailers.UNDO not in (trailers.ours(facts.message) or {}) or len(facts.parents) != 1:
+            return False
+        oid = facts.parents[0]
+    return True

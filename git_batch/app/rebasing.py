@@ -1,0 +1,146 @@
+"""`git batch rebase`: the tasks' commits on another base, each replayed, checked and certified.
+
+A rebase is a decision, not a second loop. It records where the branch was (which keeps the old line
+alive), which commit each task had, and the new base; then branch, index and files go there
+(`following`). `resume` does the rest: the change of each old commit is kept work that is applied to
+the tip, compared with the scope, checked, and committed by an event of its own, in the order of the
+old line. The authorization names the old base, so a person confirms first.
+
+Commits of nobody's task are not replayed: what a person had blessed is told, what was undone and
+its revert are not missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from git_batch.app import preconditions
+from git_batch.app.deciding import Deciding, must_be_allowed
+from git_batch.app.following import follow, must_be_ready, nothing_in_the_way
+from git_batch.app.session import Session
+from git_batch.app.verifying import commit_of
+from git_batch.core import events as ev
+from git_batch.core.decisions import replaying
+from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import BatchState, Line
+from git_batch.core.standing import TaskStatus
+from git_batch.errors import PreconditionError, RecordError
+from git_batch.repo import commits
+from git_batch.repo.git import failure
+
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    """What was recorded.
+
+    Attributes:
+        left: the base and head before.
+        tasks: those whose commits are replayed, in this order.
+        foreign: blessed commits of the old line, which are not; oldest first.
+    """
+
+    state: BatchState
+    left: Line
+    tasks: tuple[TaskId, ...]
+    foreign: tuple[Oid, ...]
+
+
+def rebase(session: Session, batch: str | None, *, onto: str, words: str, at: datetime) -> Rebased:
+    """Record that the batch goes on from another base, and put the branch there.
+
+    Args:
+        onto: the new base, as git names commits.
+
+    Raises:
+        UsageError: `onto` names no commit.
+        PreconditionError: batch, branch or files are not ready for it; nothing was written.
+    """
+    with Deciding(session, batch, at) as journal:
+        before = journal.state
+        follow(session, before)
+        preconditions.plan_is_known(journal.machine.plan, before)
+        must_be_allowed(journal, [], ev.Decision.REBASE)
+        _nothing_in_flight(before)
+        base = commit_of(session, onto)
+        _must_be_another(session, before, base, onto)
+        must_be_ready(session, before)
+        nothing_in_the_way(session, before, base)
+        tasks, names = _to_replay(session, before)
+        who = session.idents().author
+        state = journal.append(
+            ev.Decided(at, ev.Decision.REBASE, who, tasks, words, names, base, former=before.head)
+        )
+        follow(session, state)
+        return Rebased(state, state.former[-1], tasks, before.foreign)
+
+
+def _nothing_in_flight(state: BatchState) -> None:
+    flight = state.in_flight
+    if flight is not None:
+        raise PreconditionError(
+            f"'{flight.task}' is in flight; it would begin on one base and end on another",
+            f"let it end first: git batch resume {state.batch_id}",
+            "'git batch stop' ends a run after its task",
+        )
+
+
+def _must_be_another(session: Session, state: BatchState, base: Oid, onto: str) -> None:
+    """Refuse the base that the batch has, and one that holds commits of the batch."""
+    if base == state.base:
+        raise PreconditionError(f"batch '{state.batch_id}' is based on '{onto}' already")
+    for line in (*state.former, Line(state.base, state.head, 0)):
+        first = next(iter(_line(session, line)), None)
+        if first is not None and _contains(session, base, first):
+            raise PreconditionError(
+                f"'{onto}' contains commits of batch '{state.batch_id}', from {first[:12]} on; "
+                "they would be applied twice",
+                "finish the batch where it is, or start what is left as a batch of its own",
+            )
+
+
+def _contains(session: Session, tip: Oid, commit: Oid) -> bool:
+    """Tell whether a commit is among another's ancestors; a missing object is no answer."""
+    asked = ["merge-base", "--is-ancestor", commit, tip]
+    result = session.repo.git.call(asked)
+    if result.status not in (0, 1):
+        raise failure(asked, result)
+    return result.status == 0
+
+
+def _line(session: Session, line: Line) -> Sequence[Oid]:
+    """List the commits from a base to a head, oldest first.
+
+    Raises:
+        RecordError: the base is not below the head.
+    """
+    found: list[Oid] = []
+    oid = line.head
+    while oid != line.base:
+        found.append(oid)
+        parents = commits.read(session.repo, oid).parents
+        if not parents:
+            raise RecordError(
+                f"the recorded base {line.base} is not below {line.head}", "git batch verify"
+            )
+        oid = parents[0]
+    return found[::-1]
+
+
+def _to_replay(session: Session, state: BatchState) -> tuple[tuple[TaskId, ...], tuple[Oid, ...]]:
+    """List the tasks with a commit, in the order of the branch, and those that wait for it."""
+    holders = {r.commit: t for t, r in state.tasks.items() if r.status is TaskStatus.COMMITTED}
+    line = _line(session, Line(state.base, state.head, 0))
+    found = {holders[oid]: oid for oid in line if oid in holders}
+    missing = [t for t in holders.values() if t not in found]
+    if missing:
+        raise RecordError(
+            f"the commit of '{missing[0]}' is not on '{state.branch}'", "git batch verify"
+        )
+    waiting = [t for t in state.tasks if replaying(state, t)]
+    for task in sorted(waiting, key=lambda t: state.tasks[t].turn):
+        replays = state.tasks[task].replays
+        assert replays is not None
+        found[task] = replays
+    return tuple(found), tuple(found.values())

@@ -1,0 +1,62 @@
+"""What lets a task start: a person's confirmation that still holds, and its bounds.
+
+They stop further enrollments only (semantics.md sections 4 and 5); whoever drives a batch looks at
+them before each one, whoever renews an authorization before it is recorded.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from git_batch.core.model import BatchState, Budget, holds
+from git_batch.core.standing import NEEDS_AUTHORIZATION, StopReason
+
+
+def admission_stop(
+    state: BatchState, now: datetime, *, replay: bool = False
+) -> tuple[StopReason, str] | None:
+    """Name the bound that forbids a further enrollment at a time, None if there is none.
+
+    Args:
+        replay: of a task that is only to be replayed: its command was paid for already.
+    """
+    a = state.authorization
+    if a is None:
+        return StopReason.EXPIRED, "nobody has confirmed this batch"
+    if not holds(a, state.former):
+        return StopReason.EXPIRED, "nobody has confirmed this batch since it was rebased"
+    if a.expires_at is not None and now >= a.expires_at:
+        return StopReason.EXPIRED, f"the authorization expired at {a.expires_at.isoformat()}"
+    if a.deadline_at is not None and now >= a.deadline_at:
+        return StopReason.DEADLINE, f"the deadline {a.deadline_at.isoformat()} has passed"
+    if replay:
+        return None
+    limit = a.budget.max_tasks
+    if limit is not None and state.enrolled >= limit:
+        return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
+    return _usage_stop(state, a.budget)
+
+
+def _usage_stop(state: BatchState, budget: Budget) -> tuple[StopReason, str] | None:
+    """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
+    used, usd, tokens = state.usage, budget.max_usd, budget.max_tokens
+    if usd is not None and used.usd is not None and used.usd >= usd:
+        return StopReason.BUDGET, f"the budget of {usd:g} USD is used up ({used.usd:g})"
+    spent = (used.input_tokens or 0) + (used.output_tokens or 0)
+    if tokens is not None and spent >= tokens:
+        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up ({spent})"
+    if budget.unknown_stops:
+        for bound, what, unsaid in (
+            (usd, "USD", used.usd_unsaid),
+            (tokens, "tokens", used.tokens_unsaid),
+        ):
+            if bound is not None and unsaid:
+                said = f"it is unknown what is left of the budget of {bound:g} {what}"
+                return StopReason.BUDGET, f"{said}: an agent did not say what it used"
+    return None
+
+
+def needs_authorization(state: BatchState) -> bool:
+    """Tell whether only a fresh confirmation lets a stopped batch go on."""
+    a = state.authorization
+    return a is None or not holds(a, state.former) or state.stop in NEEDS_AUTHORIZATION

@@ -10,7 +10,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.machine import Machine
 from git_batch.core.model import BatchState, Budget, Plan, Task
 from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, TaskStatus
-from tests.world import Script, World, oid, plan, task
+from tests.world import Script, World, plan, task
 
 
 def random_plan(dice: random.Random, most: int = 12) -> Plan:
@@ -84,7 +84,7 @@ def random_decision(dice: random.Random, world: World) -> bool:
 
 def _rebase(world: World) -> None:
     """Move to another base, and confirm it: nothing would run without that."""
-    world.rebase(oid("base", len(world.log)))
+    world.rebase(world.make_base())
     world.authorize()
 
 

@@ -236,6 +236,10 @@ class World:
         """Make everything that was recorded durable."""
         self.published = len(self.log)
 
+    def make_base(self) -> Oid:
+        """Give a commit that the batch can be moved to."""
+        return oid("base", len(self.log))
+
     def make_tree(self, name: TaskId, n: int) -> Oid:
         """Give what an attempt leaves."""
         return oid("tree", name, n)

@@ -133,3 +133,22 @@ def test_ours_are_read_by_key_only_if_each_is_there_once() -> None:
 def test_bytes_that_are_no_text_do_not_hide_the_block() -> None:
     message = trailers.with_trailers(b"Subject \xff\n\nKey: \xfe\n", OURS)
     assert trailers.block(message)[1:] == OURS
+
+
+@given(st.text(max_size=40), st.text(max_size=80))
+def test_our_trailers_come_off_a_message_as_they_went_on(subject: str, body: str) -> None:
+    message = trailers.compose(f"Do {subject}", body)
+    for before in (message, trailers.with_trailers(message, [("Seen-by", "me")])):
+        full = trailers.with_trailers(before, [(key, "x") for key in trailers.KEYS])
+        assert trailers.without_ours(full) == before.rstrip(b" \t\n\v\f\r") + b"\n"
+        again = trailers.with_trailers(
+            trailers.without_ours(full), [(k, "x") for k in trailers.KEYS]
+        )
+        assert again == full
+
+
+def test_the_body_is_what_follows_the_subject() -> None:
+    message = trailers.compose("Do it", "one\n\ntwo")
+    full = trailers.with_trailers(message, [(key, "x") for key in trailers.KEYS])
+    assert trailers.body(full) == b"one\n\ntwo"
+    assert trailers.body(trailers.with_trailers(b"Do it\n", [(trailers.TASK, "x")])) == b""

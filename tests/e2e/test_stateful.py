@@ -176,6 +176,14 @@ class Person(RuleBasedStateMachine):
         near(self.top, *command, status=None)
 
     @rule()
+    def rebase_the_batch(self) -> None:
+        self.as_it_is()
+        tree = self.git("rev-parse", "main^{tree}")
+        self.marks += 1
+        moved = self.git("commit-tree", "-p", "main", "-m", f"base {self.marks}", tree)
+        near(self.top, "rebase", "demo", "--onto", moved, status=None)
+
+    @rule()
     def resume(self) -> None:
         self.as_it_is()
         near(self.top, "resume", "--yes", status=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -95,6 +96,7 @@ class TestRewrites:
         done = call(top, "git", "rebase", "-q", "main", BRANCH)
         assert done.status == 0
         assert "warning: this rebase broke a batch's branch" in done.said
+        assert re.search(r"hint: to rebase a batch: git batch rebase demo-\w+ --onto", done.said)
 
     def test_other_branches_are_not_mentioned(self, top: Path) -> None:
         git(top, "switch", "-q", "main")

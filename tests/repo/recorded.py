@@ -47,6 +47,16 @@ class RecordedWorld(World):
         self.journal.publish()
         self.state = self.journal.state
 
+    def make_base(self) -> Oid:
+        return commits.make(
+            self.repo,
+            tree=self.make_tree(TaskId("base"), len(self.log)),
+            parents=[self.base],
+            message=b"moved\n",
+            who=WHO,
+            at=self.now(),
+        )
+
     def make_tree(self, name: TaskId, n: int) -> Oid:
         objects = self.repo.objects
         builder = objects.TreeBuilder()

@@ -139,7 +139,8 @@ def test_bytes_that_are_no_text_do_not_hide_the_block() -> None:
 def test_our_trailers_come_off_a_message_as_they_went_on(subject: str, body: str) -> None:
     message = trailers.compose(f"Do {subject}", body)
     for before in (message, trailers.with_trailers(message, [("Seen-by", "me")])):
-        full = trailers.with_trailers(before, [(key, "x") for key in trailers.KEYS])
+        ours = [(key, "x") for key in trailers.KEYS]
+        full = trailers.with_trailers(before, ours)
         assert trailers.without_ours(full) == before.rstrip(b" \t\n\v\f\r") + b"\n"
         again = trailers.with_trailers(
             trailers.without_ours(full), [(k, "x") for k in trailers.KEYS]

@@ -368,6 +368,7 @@ ARGUMENTS = {
     "skip": ("a",),
     "adopt": ("a",),
     "undo": ("a",),
+    "rebase": ("--onto", "main"),
     "review": ("a", "--accept"),
     "resume": ("--yes",),
     "start": ("--yes",),

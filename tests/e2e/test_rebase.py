@@ -349,15 +349,21 @@ def test_a_replay_costs_nothing_of_the_bound_on_tasks(repo: Path) -> None:
     assert told(repo)["budget"]["enrolled"] == 2
 
 
-def test_the_old_line_stays_alive(repo: Path) -> None:
+def test_the_old_line_and_the_new_base_stay_alive_without_any_branch(repo: Path) -> None:
     old = ended(repo)
-    moved(repo)
-    batch(repo, "rebase", "--onto", "main")
+    new = git(repo, "commit-tree", "-p", "main", "-m", "nobody's", "main^{tree}")
+    batch(repo, "rebase", "--onto", new)
+    record = git(repo, "for-each-ref", "--format=%(refname)", "refs/notes/batch")
+    assert git(repo, "log", "-1", "--format=%P", record).split()[1:] == [old, new]
+    git(repo, "switch", "-q", "main")
+    git(repo, "branch", "-q", "-D", BRANCH)
     git(repo, "reflog", "expire", "--expire=all", "--all")
     git(repo, "gc", "-q", "--prune=now")
     assert git(repo, "cat-file", "-t", old) == "commit"
+    git(repo, "switch", "-q", "-c", BRANCH, new)
     batch(repo, "resume", "--yes")
     assert committed(repo) == ["a", "b"]
+    assert is_whole(repo)
 
 
 def test_two_rebases_one_in_the_middle_of_the_other(repo: Path) -> None:

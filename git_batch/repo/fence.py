@@ -18,48 +18,24 @@ whenever a branch comes up, and no key of it runs anything.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import pygit2
 
 from git_batch.errors import GitError
 from git_batch.repo import surveying
+from git_batch.repo.fencefile import FenceFile, Standing
 from git_batch.repo.index import parents
-from git_batch.repo.reflist import Signature, is_racy, is_value, signature
+from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
+from git_batch.repo.reflist import is_value
 from git_batch.repo.repository import Repository
-
-KEPT_MOST = 1 << 20
-"""Bytes of a file whose content is kept; of a larger one only the digest is."""
-
-_EXECUTABLE = 0o111
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A file as it was noted.
-
-    Attributes:
-        kind: "file", "link", "folder", "absent", or "other" (a fifo, a device, unreadable).
-        data: a file's content, a link's target; None if it is too large to be kept.
-    """
-
-    signature: Signature | None
-    kind: str
-    mode: int = 0
-    data: bytes | None = None
-    digest: bytes = b""
-
-    def same(self, other: Known) -> bool:
-        """Say whether two states are one to git: whatever has the same kind, content, use."""
-        here = (self.kind, self.mode & _EXECUTABLE, self.digest)
-        return here == (other.kind, other.mode & _EXECUTABLE, other.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,37 +53,89 @@ class PutBack:
     kept: str | None = None
     added: bool = False
 
+    def told(self, top: str) -> str:
+        """Say it, with paths as of the top of the working tree."""
+        path = shown(self.path, top)
+        if self.added:
+            return f"'{path}' was added"
+        if not self.done:
+            return f"'{path}' was changed, and is left as it is"
+        kept = f"; what it was changed to is in '{shown(self.kept, top)}'" if self.kept else ""
+        return f"'{path}' was changed and is put back{kept}"
+
+
+def shown(path: str, top: str) -> str:
+    """Name a path as of the top of the working tree, if it lies below that."""
+    return os.path.relpath(path, top) if path.startswith(f"{top}/") else path
+
 
 class Watch:
-    """The watched files of one repository, as they were when they were noted last."""
+    """The watched files of one repository, as they were when they were noted last.
 
-    def __init__(self, repo: Repository) -> None:
+    Args:
+        standing: how they were noted by a run that was killed.
+    """
+
+    def __init__(self, repo: Repository, standing: Standing | None = None) -> None:
         self._repo = repo
-        self._survey: surveying.Survey | None = None
-        self._known: dict[str, Known] = {}
+        self._survey: surveying.Survey | None = standing.survey if standing else None
+        self._known: dict[str, Known] = dict(standing.known) if standing else {}
 
     def note(self) -> None:
         """Take what is there now as known; asks git what is to be watched if that has changed."""
         if self._survey is None:
             self._survey = surveying.survey(self._repo)
         now = self._look()
-        absent = Known(None, "absent")
         config = self._survey.config
-        if self._known and not all(now[p].same(self._known.get(p, absent)) for p in config):
+        if self._known and not all(now[p].same(self._known.get(p, ABSENT)) for p in config):
             self._survey = surveying.survey(self._repo)
             now = self._look()
         self._known = now
 
+    def save(self, file: FenceFile) -> None:
+        """Have on disk what is noted; costs nothing while that stays the same."""
+        assert self._survey is not None
+        file.save(self._survey, self._known)
+
     def changed(self) -> list[str]:
         """List the watched paths that are not as noted, folders before what is in them."""
         now = self._look()
-        absent = Known(None, "absent")
         found = [
             path
             for path in self._known.keys() | now.keys()
-            if not self._known.get(path, absent).same(now.get(path, absent))
+            if not self._known.get(path, ABSENT).same(now.get(path, ABSENT))
         ]
-        return sorted(path for path in found if not self._harmless(path, now.get(path, absent)))
+        return sorted(path for path in found if not self._harmless(path, now.get(path, ABSENT)))
+
+    def is_linked_tree(self, path: str) -> bool:
+        """Tell whether a path is the entry of a linked working tree."""
+        assert self._survey is not None
+        return os.path.dirname(path) == self._survey.worktrees
+
+    def change(self, path: str) -> str:
+        """Say in a word what became of a changed path."""
+        if path == self._head:
+            return "can't be read"
+        if self._known.get(path, ABSENT).kind == "absent":
+            return "new"
+        return "changed" if os.path.lexists(path) else "gone"
+
+    def copy_known(self, paths: Sequence[str]) -> str | None:
+        """Write what files were noted as into `kept/`, for a person; say where.
+
+        The same content has the same place, however often it is asked for.
+        """
+        files = {p: data for p in paths if (data := self._known.get(p, ABSENT).data) is not None}
+        if not files:
+            return None
+        digest = sha256(b"".join(os.fsencode(p) + b"\0" + files[p] + b"\0" for p in sorted(files)))
+        folder = os.path.join(self._repo.scratch, "kept", f"before-{digest.hexdigest()[:12]}")
+        for path, data in files.items():
+            place = os.path.join(folder, shown(path, self._repo.layout.top).lstrip("/"))
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data)
+        return folder
 
     def hook_in_tree(self, path: str) -> bytes | None:
         """Give a hook that lies in the working tree as git names it; None for any other path."""
@@ -134,14 +162,22 @@ class Watch:
         if not all(os.path.isdir(folder) for folder in (layout.git_dir, *folders)):
             raise GitError(f"'{layout.git_dir}' is no git directory any more")
 
+    def head_is_broken(self) -> bool:
+        """Tell whether HEAD is nothing that git could read."""
+        state = read_state(self._head, time.time_ns())
+        value = (state.data or b"").decode("ascii", "replace")
+        return state.kind != "file" or not is_value(value)
+
+    @property
+    def _head(self) -> str:
+        return os.path.join(self._repo.layout.git_dir, "HEAD")
+
     def mend_head(self, branch: str) -> bool:
         """Write HEAD anew if it is nothing that git could read; say whether that was so."""
-        path = os.path.join(self._repo.layout.git_dir, "HEAD")
-        state = self._state(path, time.time_ns())
-        if state.kind == "file" and is_value((state.data or b"").decode("ascii", "replace")):
+        if not self.head_is_broken():
             return False
-        self.set_aside(path)
-        self._write(path, Known(None, "file", 0o644, f"ref: {branch}\n".encode()))
+        self.set_aside(self._head)
+        self._write(self._head, Known(None, "file", 0o644, f"ref: {branch}\n".encode()))
         return True
 
     def mend_ref(self, name: str) -> None:
@@ -158,38 +194,17 @@ class Watch:
 
     def _look(self) -> dict[str, Known]:
         assert self._survey is not None
-        now = time.time_ns()
-        found = {path: self._state(path, now) for path in self._survey.files}
+        now, known = time.time_ns(), self._known
+        found = {path: read_state(path, now, known.get(path)) for path in self._survey.files}
         for folder in self._survey.folders:
-            for path in _walk(folder):
-                found[path] = self._state(path, now)
+            for path in walk(folder):
+                found[path] = read_state(path, now, known.get(path))
         for path in [path for path, state in found.items() if state.kind == "link"]:
             target = os.path.realpath(path)
-            found.setdefault(target, self._state(target, now))
-        for path in _names(self._survey.worktrees):
-            found[path] = Known(None, "folder")
+            found.setdefault(target, read_state(target, now, known.get(target)))
+        for path in names(self._survey.worktrees):
+            found[path] = FOLDER
         return found
-
-    def _state(self, path: str, now: int) -> Known:
-        """Read a file unless it is as it was; nothing here follows a link or can wait."""
-        try:
-            state = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return Known(None, "absent")
-        except OSError:
-            return Known(None, "other")
-        here, known = signature(state), self._known.get(path)
-        if known is not None and known.signature == here:
-            return known
-        kept = None if is_racy(state, now) else here
-        if stat.S_ISDIR(state.st_mode):
-            return Known(kept, "folder")
-        if stat.S_ISLNK(state.st_mode):
-            target = os.fsencode(os.readlink(path))
-            return Known(kept, "link", 0, target, target)
-        if not stat.S_ISREG(state.st_mode):
-            return Known(kept, "other")
-        return _read(path, kept, state)
 
     def _harmless(self, path: str, now: Known) -> bool:
         """Say whether only `branch.*` of a configuration file differs."""
@@ -212,14 +227,15 @@ class Watch:
         return [entry for entry in found if not entry[0].startswith("branch.")]
 
     def _put_back(self, path: str) -> PutBack:
-        known = self._known.get(path, Known(None, "absent"))
+        known = self._known.get(path, ABSENT)
         base = self._base(path)
         lost = known.kind == "other" or (known.kind == "file" and known.data is None)
-        assert self._survey is not None
-        if os.path.dirname(path) == self._survey.worktrees:
+        if self.is_linked_tree(path):
             return PutBack(path, False, added=known.kind == "absent")
         if base is None or lost:
             return PutBack(path, False)
+        if known.kind == "absent" and not os.path.lexists(path):
+            return PutBack(path, True)  # it went with the folder that it was in
         for parent in sorted(parents(os.fsencode(os.path.relpath(path, base)))):
             place = os.path.join(base, os.fsdecode(parent))
             if not os.path.isdir(place) or os.path.islink(place):
@@ -265,48 +281,6 @@ class Watch:
             with os.fdopen(fd, "wb") as file:
                 file.write(known.data or b"")
                 os.fchmod(file.fileno(), stat.S_IMODE(known.mode))
-
-
-def _read(path: str, kept: Signature | None, state: os.stat_result) -> Known:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return Known(None, "other")
-    with os.fdopen(fd, "rb") as file:
-        data = file.read(KEPT_MOST + 1)
-        digest = hashlib.sha256(data)
-        whole = len(data) <= KEPT_MOST
-        while not whole and (more := file.read(KEPT_MOST)):
-            digest.update(more)
-    return Known(kept, "file", state.st_mode, data if whole else None, digest.digest())
-
-
-def _walk(folder: str) -> Iterator[str]:
-    """List a folder of hooks, itself included; samples, which git never runs, left out."""
-    waiting, found = [folder], 0
-    while waiting:
-        here = waiting.pop()
-        yield here
-        try:
-            entries = list(os.scandir(here))
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.name.endswith(".sample"):
-                continue
-            found += 1
-            # A folder that holds so much is not one of hooks alone: only its top counts.
-            if entry.is_dir(follow_symlinks=False) and found < surveying.HOOKS_MOST:
-                waiting.append(entry.path)
-            else:
-                yield entry.path
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return [os.path.join(folder, name) for name in os.listdir(folder)]
-    except OSError:
-        return []
 
 
 def _below(path: str, folder: str) -> bool:

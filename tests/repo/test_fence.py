@@ -12,7 +12,8 @@ import pytest
 
 from git_batch.errors import GitError
 from git_batch.repo import reflist
-from git_batch.repo.fence import KEPT_MOST, Watch
+from git_batch.repo.fence import Watch
+from git_batch.repo.known import KEPT_MOST
 from git_batch.repo.reflist import RefList
 from git_batch.repo.repository import Repository
 from tests.conftest import git

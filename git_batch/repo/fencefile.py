@@ -1,0 +1,297 @@
+"""What the fence knows, on disk as well: for whoever takes up a run that was killed.
+
+Three files in our scratch directory, each for this working tree alone:
+
+* `fence.state`: every watched path as it was noted (`known`), what is watched (`surveying`) and
+  where. Written only when it is not what was written last, as a new file that is renamed in, and
+  removed when the run ends.
+* `fence.armed`: a command is running, or has run, that nothing was compared after: whose it is. It
+  is there from before the command until the comparison is over. Without it nothing is to be
+  compared: whatever a person edits between two runs, or two tasks, is theirs.
+* `fence.found`: what was found and put right before a run, until the run has recorded that.
+
+A SIGKILL leaves what was written in the page cache, so nothing is synced. After a power cut any of
+them may be missing, empty or torn: the state carries its digest and is then not used, and git may
+run what a task planted, as if nothing had been noted. The same holds for a task that knows these
+files and removes or forges them before its run is killed: whoever can write here as the person can
+is not held back by a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from git_batch.core.codec import CodecError, decode
+from git_batch.repo.index import discard
+from git_batch.repo.known import Known
+from git_batch.repo.reflist import Signature, signature
+from git_batch.repo.repository import Layout
+from git_batch.repo.surveying import Survey
+
+_STATE, _ARMED, _FOUND = "fence.state", "fence.armed", "fence.found"
+_NEW = ".new"
+_MAGIC = b"git-batch fence "
+_VERSION = b"1"
+_MOST = 1 << 30
+
+T = TypeVar("T")
+
+
+class UnusableError(Exception):
+    """What was noted is missing, not whole, of another version, or of another place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """Whose command it is; all of it empty if that was not written to its end."""
+
+    batch: str = ""
+    task: str = ""
+    attempt: int = 0
+    runner: str = ""
+    branch: str = ""
+    scope: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was put right before a run, for the reason of the attempt that was killed."""
+
+    batch: str
+    task: str
+    attempt: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stood before a command: what is watched, and each path as it was."""
+
+    layout: Layout
+    survey: Survey
+    known: Mapping[str, Known]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    path: str
+    kind: str
+    mode: int
+    digest: str
+    data: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    layout: Layout
+    files: tuple[str, ...]
+    config: tuple[str, ...]
+    folders: tuple[str, ...]
+    worktrees: str
+    personal: str
+    known: tuple[_Entry, ...]
+
+
+class FenceFile:
+    """The files of one run, which is their only writer."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._written: Standing | None = None
+        self._signature: Signature | None = None
+
+    def save(self, survey: Survey, known: Mapping[str, Known]) -> None:
+        """Write how things stand, unless that is what stands there."""
+        old = self._written
+        if old is not None and old.survey is survey and _equal(old.known, known):
+            with contextlib.suppress(FileNotFoundError):
+                if signature(os.lstat(_place(self._layout, _STATE))) == self._signature:
+                    return
+        standing = Standing(self._layout, survey, known)
+        self._signature = _replace(_place(self._layout, _STATE), _text(standing))
+        self._written = standing
+
+    def arm(self, armed: Armed) -> None:
+        """Say, before a command is started, whose it is."""
+        _write(_place(self._layout, _ARMED), json.dumps(asdict(armed)).encode())
+
+    def disarm(self) -> None:
+        """Say that what the command left was compared."""
+        discard(_place(self._layout, _ARMED))
+
+    def lower(self) -> None:
+        """Remove what an orderly end has no use for; a command not compared after stays known."""
+        discard(_place(self._layout, _FOUND))
+        if not is_armed(self._layout):
+            settle(self._layout)
+
+
+def is_armed(layout: Layout) -> bool:
+    """Say whether a command was started here that nothing was compared after."""
+    return os.path.lexists(_place(layout, _ARMED))
+
+
+def armed(layout: Layout) -> Armed | None:
+    """Say whose command was started here that nothing was compared after; None for nobody's."""
+    if not is_armed(layout):
+        return None
+    return _parsed(Armed, _place(layout, _ARMED)) or Armed()
+
+
+def settle(layout: Layout) -> None:
+    """Forget how things stood: they were compared, or a person has decided."""
+    state = _place(layout, _STATE)
+    discard(_place(layout, _ARMED), state, state + _NEW)
+
+
+def tell(layout: Layout, found: Found) -> None:
+    """Leave what was found and put right for the run that goes on."""
+    _replace(_place(layout, _FOUND), json.dumps(asdict(found)).encode())
+
+
+def told(layout: Layout) -> Found | None:
+    """Read what `tell` left."""
+    return _parsed(Found, _place(layout, _FOUND))
+
+
+def load(layout: Layout) -> Standing:
+    """Read how things stood.
+
+    Args:
+        layout: only its git directory counts; the rest is what the files there say.
+
+    Raises:
+        UnusableError: there is nothing that could be relied on.
+    """
+    data = _content(_place(layout, _STATE))
+    if data is None:
+        raise UnusableError("it is missing")
+    head, _, body = data.partition(b"\n")
+    version, _, digest = head.removeprefix(_MAGIC).partition(b" ")
+    if not head.startswith(_MAGIC) or not digest:
+        raise UnusableError("it is no such file")
+    if version != _VERSION:
+        raise UnusableError("another version of git-batch wrote it")
+    if digest != sha256(body).hexdigest().encode():
+        raise UnusableError("it is not whole")
+    try:
+        standing = _standing(decode(_Written, json.loads(body)))
+    except (ValueError, RecursionError, CodecError, binascii.Error) as error:
+        raise UnusableError(f"it can't be read: {error}") from None
+    try:
+        here = os.path.samefile(standing.layout.git_dir, layout.git_dir)
+    except OSError:
+        here = False
+    if not here:
+        raise UnusableError(f"it was written for '{standing.layout.git_dir}'")
+    return standing
+
+
+def _equal(old: Mapping[str, Known], new: Mapping[str, Known]) -> bool:
+    """Compare all that is written; most states are the very same object."""
+    return len(old) == len(new) and all(
+        (was := old.get(path)) is now
+        or (
+            was is not None and (was.kind, was.mode, was.digest) == (now.kind, now.mode, now.digest)
+        )
+        for path, now in new.items()
+    )
+
+
+def _text(standing: Standing) -> bytes:
+    survey = standing.survey
+    written = _Written(
+        layout=standing.layout,
+        files=tuple(sorted(survey.files)),
+        config=tuple(sorted(survey.config)),
+        folders=tuple(sorted(survey.folders)),
+        worktrees=survey.worktrees,
+        personal=base64.b64encode(survey.personal).decode(),
+        known=tuple(
+            _Entry(
+                path,
+                state.kind,
+                state.mode,
+                state.digest.hex(),
+                None if state.data is None else base64.b64encode(state.data).decode(),
+            )
+            for path, state in sorted(standing.known.items())
+        ),
+    )
+    # Escaped as ASCII: an undecodable name comes back as it was.
+    body = json.dumps(asdict(written, dict_factory=_without_none)).encode()
+    return b"%s%s %s\n%s" % (_MAGIC, _VERSION, sha256(body).hexdigest().encode(), body)
+
+
+def _without_none(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value is not None}
+
+
+def _standing(written: _Written) -> Standing:
+    survey = Survey(
+        files=set(written.files),
+        config=set(written.config),
+        folders=set(written.folders),
+        worktrees=written.worktrees,
+        personal=base64.b64decode(written.personal, validate=True),
+    )
+    known = {
+        entry.path: Known(
+            None,
+            entry.kind,
+            entry.mode,
+            None if entry.data is None else base64.b64decode(entry.data, validate=True),
+            bytes.fromhex(entry.digest),
+        )
+        for entry in written.known
+    }
+    return Standing(written.layout, survey, known)
+
+
+def _place(layout: Layout, name: str) -> str:
+    return os.path.join(layout.scratch, name)
+
+
+def _parsed(kind: type[T], path: str) -> T | None:
+    data = _content(path)
+    try:
+        table: Any = json.loads(data or b"null")
+        return None if table is None else decode(kind, table)
+    except (ValueError, RecursionError, CodecError):
+        return None
+
+
+def _content(path: str) -> bytes | None:
+    """Read a file of ours; None if there is none, or something that is no file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        try:
+            return file.read(_MOST)
+        except OSError:
+            return None
+
+
+def _replace(path: str, data: bytes) -> Signature:
+    """Put a new file in a name's place, whole or not at all."""
+    discard(path + _NEW)
+    _write(path + _NEW, data, os.O_EXCL)
+    os.rename(path + _NEW, path)
+    return signature(os.lstat(path))
+
+
+def _write(path: str, data: bytes, flags: int = os.O_TRUNC) -> None:
+    flags |= os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)

@@ -94,6 +94,11 @@ class Scanner:
             return
         self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
 
+    def unhide(self) -> None:
+        """Take back what has hidden files from git since `begin`, of whichever run that was."""
+        if os.path.lexists(self.base):
+            self.person.unhide(self.base)
+
     def scan(self, also: Sequence[bytes] = ()) -> Oid:
         """Write the working tree as a tree object; one walk over it.
 

@@ -61,7 +61,10 @@ def _loop(context: RunContext) -> BatchState:
                 return replace(journal.state, status=event.status)
             _record(context, performer, event)
     finally:
-        journal.publish()
+        try:
+            journal.publish()
+        finally:
+            performer.close()
 
 
 def _record(context: RunContext, performer: Performer, event: Event) -> None:

@@ -9,11 +9,13 @@ a ref and the one commit is made from the working tree. Any other move of the br
 is `history_changed`. All else is `tampered`; nothing else is started then, unless everything could
 be put back or had only been added. What looks like a task's doing and may have been a person's
 (a commit on another branch in another working tree) is in `refmoves`.
+
+What is known before a command is on disk as well (`repo/fencefile`): if the runner is killed before
+it has compared, whoever takes the run up does that first.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 from git_batch.core.attempt import Failure
@@ -24,6 +26,7 @@ from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo import attempts, commits
 from git_batch.repo.fence import PutBack, Watch
+from git_batch.repo.fencefile import Armed, FenceFile
 from git_batch.repo.reflist import RefList, is_value
 from git_batch.run.context import RunContext
 from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
@@ -45,40 +48,66 @@ class Fence:
     def __init__(self, context: RunContext) -> None:
         self._c = context
         self._watch = Watch(context.repo)
+        self._file = FenceFile(context.repo.layout)
         self._refs = RefList(context.repo.layout)
         self._judge = RefJudge(context)
         self._up = False
 
-    @property
-    def up(self) -> bool:
-        """Whether how things stood before a command is known in this run."""
-        return self._up
+    def raise_(self, flight: InFlight, *, noted: bool = False) -> None:
+        """Note how things stand before a command, on disk as well, and whose command it is.
 
-    def raise_(self) -> None:
-        """Note how things stand before a command."""
+        Args:
+            noted: how they stand is known: nothing but ours has run since they were compared.
+        """
+        if not (noted and self._up):
+            self._note()
+        self._file.arm(self._armed(flight))
+
+    def lower(self) -> None:
+        """Forget on disk how things stood, unless a command ran that nothing was compared after."""
+        self._file.lower()
+
+    def _note(self) -> None:
         self._up = True
         self._watch.note()
+        self._watch.save(self._file)
         self._refs.note()
         self._judge.note()
+
+    def _armed(self, flight: InFlight) -> Armed:
+        c = self._c
+        return Armed(
+            batch=c.state.batch_id,
+            task=flight.task,
+            attempt=flight.attempt,
+            runner=c.runner,
+            branch=c.branch,
+            scope=c.machine.task(flight.task).scope,
+        )
 
     def breach(self, flight: InFlight) -> Failure | None:
         """Put right what a command moved; say so if it was not simply committing."""
         if not self._up:
             return self._failure([], [], self._history(flight))
+        found = self._compare(flight)
+        self._file.disarm()
+        return found
+
+    def _compare(self, flight: InFlight) -> Failure | None:
         c = self._c
         self._watch.still_there()
         files = self._put_back(flight)
         moved = self._refs.moved()
         moves = self._judge.judge(moved, flight)
         mended = self._mend(moves, moved.get(c.branch, (None, None))[1])
-        c.scanner.person.unhide(c.scanner.base)
+        c.scanner.unhide()
         self._tell([move for move in moves if move.grade is Grade.TOLD])
         moves = [move for move in moves if move.grade not in (Grade.TOLD, Grade.BESIDE)]
         for move in moves:
             self._secure(move, flight)
         history = self._history(flight) or mended
         if files or moves:
-            self.raise_()
+            self._note()
         return self._failure(files, moves, history)
 
     def _put_back(self, flight: InFlight) -> list[PutBack]:
@@ -178,7 +207,7 @@ class Fence:
         self, files: Sequence[PutBack], moves: Sequence[Move], history: str | None
     ) -> Failure | None:
         made = [str(move) for move in moves if move.grade is Grade.MADE]
-        bad = [self._told(file) for file in files]
+        bad = [file.told(self._c.repo.layout.top) for file in files]
         loudest = sorted(moves, key=lambda move: move.grade is not Grade.PUSHED)
         bad += [str(move) for move in loudest if move.grade is not Grade.MADE]
         if history is not None and not bad:
@@ -190,19 +219,6 @@ class Fence:
         reason = "; ".join([*lines[:_LISTED], *more])
         halts = not all(f.done or f.added for f in files) or any(m.grade in GRAVE for m in moves)
         return Failure(Outcome.TAMPERED, reason, f"{_ADVICE}\n\n{reason}", halts)
-
-    def _told(self, file: PutBack) -> str:
-        path = self._shown(file.path)
-        if file.added:
-            return f"'{path}' was added"
-        if not file.done:
-            return f"'{path}' was changed, and is left as it is"
-        kept = f"; what it was changed to is in '{self._shown(file.kept)}'" if file.kept else ""
-        return f"'{path}' was changed and is put back{kept}"
-
-    def _shown(self, path: str) -> str:
-        top = self._c.repo.layout.top
-        return os.path.relpath(path, top) if path.startswith(f"{top}/") else path
 
 
 def _is_broken(value: str | None) -> bool:

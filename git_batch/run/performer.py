@@ -73,6 +73,10 @@ class Performer:
         if isinstance(event, ev.Committed):
             self._settler.after_commit(self._c.machine.task(event.task))
 
+    def close(self) -> None:
+        """End in order: what is left then is what a person finds, and may change."""
+        self._tasks.close()
+
     def _enroll(self, effect: fx.Enroll) -> ev.Event:
         drifted = self._drifted()
         if drifted is not None:
@@ -144,6 +148,8 @@ class Performer:
         if not c.log.begun and flight.log is None:
             c.log.recover()
             self._tasks.keep_log(flight, at_once=True)
+        if c.state.stale:
+            c.scanner.unhide()
         c.scanner.begin(base)
         ref, changed = self._keep_tree(flight, self._tasks.scan_to_keep())
         now, shown, total = c.now(), changed[:KEEP], len(changed)
@@ -151,6 +157,7 @@ class Performer:
             case fx.Rework():
                 return ev.Reworked(now, flight.task, flight.attempt, ref, shown, total)
             case fx.Interrupt(reason):
+                reason = c.with_found(flight, reason)
                 return ev.Interrupted(now, flight.task, flight.attempt, ref, shown, total, reason)
             case fx.Park(failure, action):
                 return ev.Parked(

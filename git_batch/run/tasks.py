@@ -105,7 +105,7 @@ class TaskRunner:
         """Run the command between two looks at the fence; work that is only applied has none."""
         if flight.apply_only:
             return None, None, Usage()
-        self._fence.raise_()
+        self._fence.raise_(flight)
         ended, piece = self.commands.task(task, flight)
         usage = self._c.files.used(task)
         breach = self._fence.breach(flight)
@@ -115,7 +115,7 @@ class TaskRunner:
         """Run the task's checks in order, to the first that does not pass."""
         assert flight.tree is not None
         # The fence was looked at when the command ended, and nothing but ours has run since.
-        results, failure = self._check_all(task, flight, flight.tree, raised=self._fence.up)
+        results, failure = self._check_all(task, flight, flight.tree, noted=True)
         now = self._c.now()
         if failure is None:
             log = self.keep_log(flight)
@@ -171,7 +171,7 @@ class TaskRunner:
         return self._check_all(task, flight, tree)[1]
 
     def _check_all(
-        self, task: Task, flight: InFlight, tree: Oid, *, raised: bool = False
+        self, task: Task, flight: InFlight, tree: Oid, *, noted: bool = False
     ) -> tuple[tuple[CheckResult, ...], Failure | None]:
         results: list[CheckResult] = []
         if not task.checks:
@@ -182,8 +182,7 @@ class TaskRunner:
                 self._c.log.add(result.command).ending = "not run: it has passed on this tree"
             return reused, None
         failure = None
-        if not raised:
-            self._fence.raise_()
+        self._fence.raise_(flight, noted=noted)
         for command in task.checks:
             ended, piece = self.commands.check(task, flight, command)
             results.append(result_of(ended, piece))
@@ -205,9 +204,13 @@ class TaskRunner:
     def check_base(self, task: Task, flight: InFlight, command: Command) -> Failure | None:
         """Run one check on what no task has changed yet; None if it passed."""
         self._c.files.begin(task, flight)
-        self._fence.raise_()
+        self._fence.raise_(flight)
         ended, piece = self.commands.check(task, flight, command)
         return self._fence.breach(flight) or check_failure(ended, piece)
+
+    def close(self) -> None:
+        """Leave nothing of the fence on disk that an orderly end has no use for."""
+        self._fence.lower()
 
     def keep_log(self, flight: InFlight, *, at_once: bool = False) -> LogRef | None:
         """Keep the attempt's output; say how it can be found again.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from git_batch.app import aftermath
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, must_choose, outside_of_tasks
@@ -67,7 +68,7 @@ def skip(session: Session, task: str, *, words: str, dependents: bool, at: datet
 
 def abandon(session: Session, batch: str | None, *, words: str, at: datetime) -> BatchState:
     """End a batch for good; its commits, its record and all kept work stay."""
-    with Deciding(session, batch, at) as journal:
+    with Deciding(session, batch, at, ends=True) as journal:
         state = journal.state
         if state.status not in (*RESUMABLE, BatchStatus.FAILED):
             raise PreconditionError(f"batch '{state.batch_id}' is {state.status} already")
@@ -86,10 +87,17 @@ def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:
 
 
 class Deciding:
-    """Hold the run lock of a batch while a decision about it is recorded."""
+    """Hold the run lock of a batch while a decision about it is recorded.
 
-    def __init__(self, session: Session, batch: str | None, at: datetime) -> None:
+    Args:
+        ends: the decision ends the batch: that must be possible whatever a killed run has left.
+    """
+
+    def __init__(
+        self, session: Session, batch: str | None, at: datetime, *, ends: bool = False
+    ) -> None:
         outside_of_tasks()
+        self._ends = ends
         self._session, self._batch = session, must_choose(session, batch).batch_id
         self._lock = RunLock(session.repo, self._batch, at)
 
@@ -97,6 +105,8 @@ class Deciding:
         who, s = self._session.idents(), self._session
         self._lock.__enter__()
         try:
+            if not self._ends:
+                aftermath.refuse(s.repo)
             return Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
         except BatchError:
             self._lock.release()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from git_batch.app import preconditions, renewing
+from git_batch.app import aftermath, preconditions, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.following import follow
@@ -32,16 +32,10 @@ from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
 from git_batch.repo.stalelocks import clear_stale_locks
-from git_batch.run import descendants
 from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_of
 
 __all__ = ["Renewal", "ResumeRequest", "resume"]
-
-_ORPHAN_GRACE = 5.0
-_ROUNDS = 20
-_TRIES = 10
-"""How often what `--kill-orphans` ends may turn out to have left children."""
 
 _OVER = (BatchStatus.COMPLETED, BatchStatus.ABANDONED)
 
@@ -67,6 +61,8 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         return _renew_live(session, batch, request, confirm, tools)
     runner = new_runner()
     with Bell(session, tools) as bell, RunLock(session.repo, batch, tools.clock()):
+        ways = aftermath.Ways(kill_orphans=request.kill_orphans)
+        aftermath.settle(session.repo, tools.progress.note, ways)
         who = session.idents()
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
         names = (*lock_names(journal.state.slug, journal.state.branch), namespace(batch))
@@ -213,21 +209,7 @@ def _renew_live(
 
 
 def _no_orphans(session: Session, batch: BatchId, request: ResumeRequest) -> None:
-    """Refuse while a process of an earlier run lives, or end it if that was asked for.
-
-    A process that closed the lock it inherited is still found by the mark of the run it is of.
-    """
-    path, tip = Path(tree_lock(session.repo)), session.refs.read(ref_name(batch))
+    """Refuse while a process of the batch's last run lives, or end it if that was asked for."""
+    tip = session.refs.read(ref_name(batch))
     mark = history.last_runner(session.repo, tip) if tip else ""
-    alive = descendants.living(path, mark)
-    for _ in range(_ROUNDS if request.kill_orphans else 0):
-        # Who dies may leave children that nobody could tell were of this run before.
-        if not alive or descendants.end(alive, _ORPHAN_GRACE):
-            break
-        alive = descendants.living(path, mark)
-    if alive:
-        named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:20])
-        raise PreconditionError(
-            f"processes of an earlier run are still alive:\n{named}",
-            "wait until they end, or end them: git batch resume --kill-orphans",
-        )
+    aftermath.no_orphans(Path(tree_lock(session.repo)), mark, kill=request.kill_orphans)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from git_batch.app import preconditions
+from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
@@ -27,7 +27,7 @@ from git_batch.repo import batches, fingerprint, trust
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
-from git_batch.repo.locks import RunLock, batch_lock, busy, holder, refuse_live
+from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
 from git_batch.repo.stalelocks import clear_stale_locks, wait_for
 from git_batch.run.context import Tools, new_runner
 
@@ -83,6 +83,8 @@ def propose(
     Raises:
         BatchError: what is in the way, and what to do about it.
     """
+    if not live(session.repo):  # a live run compares by itself
+        aftermath.refuse(session.repo)
     loaded = load_plan(find_plan(session.repo.layout.top, request.plan))
     plan = loaded.plan
     head_ref, head = session.repo.head()
@@ -137,6 +139,7 @@ def start(
     runner = new_runner()
     batch = new_batch_id(proposal.plan.slug)
     with Bell(session, tools) as bell, RunLock(session.repo, batch, at):
+        aftermath.settle(session.repo, tools.progress.note)
         names = lock_names(proposal.plan.slug, proposal.authorization.branch)
         clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
         claim(session, proposal.plan.slug, batch, proposal.who, at)

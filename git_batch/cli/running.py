@@ -161,6 +161,14 @@ def _shown(proposal: Proposal) -> str:
 @_bound_options
 @click.option("--kill-orphans", is_flag=True,
               help="End processes that an earlier run left alive.")  # fmt: skip
+@click.option(
+    "--put-back",
+    is_flag=True,
+    help="Put back git's configuration and hooks as they were before a killed run.",
+)
+@click.option(
+    "--keep-changes", is_flag=True, help="Take what they are since a killed run as your own."
+)
 @click.option("--plan", metavar="FILE", type=click.Path(),
               help="Go on with a changed plan: what differs is shown and confirmed.")  # fmt: skip
 def resume_command(
@@ -172,6 +180,8 @@ def resume_command(
     expires: float | datetime | None,
     qa_failures: int | None,
     kill_orphans: bool,
+    put_back: bool,
+    keep_changes: bool,
     plan: str | None,
     claim: str | None,
     sign: bool,
@@ -183,12 +193,16 @@ def resume_command(
     limit, with new bounds or a changed plan, and where nobody has confirmed the batch in this
     repository, a person confirms again. A batch that is being run can be given new bounds, too.
     """
+    from git_batch.app.aftermath import Ways, take_up
     from git_batch.app.resuming import Renewal, ResumeRequest, resume
     from git_batch.views.plandiff import plandiff_text
 
     outside_of_tasks()
     bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
     request = ResumeRequest(batch, bounds, kill_orphans, bounds != Bounds(), plan)
+    if put_back and keep_changes:
+        raise click.UsageError("'--put-back' and '--keep-changes' exclude each other")
+    take_up(".", Ways(put_back, keep_changes, kill_orphans), now(), Printer().note)
     session = open_session()
 
     def confirm(renewal: Renewal) -> None:

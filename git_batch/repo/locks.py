@@ -105,14 +105,18 @@ def live_batches(repo: Repository, free: dict[BatchId, int] | None = None) -> se
 class RunLock:
     """Both run locks, held until the block ends or the process does.
 
+    Args:
+        batch: None takes only that of the working tree.
+
     Raises:
         LockedError: on entering, another process holds one; it is named.
     """
 
-    def __init__(self, repo: Repository, batch: BatchId, now: datetime) -> None:
+    def __init__(self, repo: Repository, batch: BatchId | None, now: datetime) -> None:
         os.makedirs(os.path.join(repo.layout.common_dir, "batch"), mode=0o700, exist_ok=True)
-        self._paths = (_run_lock(repo), batch_lock(repo, batch))
-        self._me = Holder(os.getpid(), HOST, now.isoformat(), batch)
+        shared = () if batch is None else (batch_lock(repo, batch),)
+        self._paths = (_run_lock(repo), *shared)
+        self._me = Holder(os.getpid(), HOST, now.isoformat(), batch or "")
         self._fds: list[int] = []
 
     def __enter__(self) -> Self:
@@ -156,14 +160,18 @@ class RunLock:
         return fd
 
 
+def live(repo: Repository) -> Holder | None:
+    """Say who runs something in this working tree now; makes no directory of ours."""
+    return holder(os.path.join(repo.layout.scratch, LOCK_NAME))
+
+
 def refuse_live(repo: Repository) -> None:
     """Refuse while a run is at work in this working tree, before anything else is said of it.
 
     Raises:
         LockedError: there is one; it is named.
     """
-    # Only looked at: a start that is refused makes no directory of ours either.
-    other = holder(os.path.join(repo.layout.scratch, LOCK_NAME))
+    other = live(repo)
     if other is not None:
         raise busy(other)
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, here, outcomes, refs, task, tasks, write
+from tests.e2e.plants import PLANTS, settings
 
 GO_ON = task("next", "echo n >src/next")
 
@@ -39,18 +40,6 @@ def origin(repo: Path, tmp_path: Path) -> Path:
     return path
 
 
-def settings(repo: Path) -> dict[str, bytes]:
-    """Read all that a task may plant something in."""
-    found = {}
-    for place in ("config", "config.worktree", "hooks", "info", "objects/info/alternates"):
-        path = repo / ".git" / place
-        files = path.rglob("*") if path.is_dir() else [path]
-        for file in files:
-            if file.is_file():
-                found[str(file)] = file.read_bytes() + bytes([file.stat().st_mode & 0o777 > 0o700])
-    return found
-
-
 def reason(repo: Path, name: str = "bad") -> str:
     return str(tasks(repo)[name]["reason"])
 
@@ -58,53 +47,6 @@ def reason(repo: Path, name: str = "bad") -> str:
 def stop(repo: Path) -> str:
     out = git(repo, "log", "-1", "--format=%s", "--glob=refs/notes/batch/*")
     return out.rsplit("(", 1)[-1].rstrip(")")
-
-
-PLANTS = {
-    "fsmonitor": 'git config core.fsmonitor "touch $MARK; false"',
-    "hooks path": 'mkdir src/h; printf "#!/bin/sh\\ntouch $MARK\\n" >src/h/post-index-change;'
-    "chmod +x src/h/*; for h in pre-commit commit-msg post-commit reference-transaction;"
-    'do cp src/h/post-index-change src/h/$h; done; git config core.hooksPath "$PWD/src/h"',
-    "hook": "for h in pre-commit commit-msg post-commit reference-transaction post-index-change;"
-    'do printf "#!/bin/sh\\ntouch $MARK\\n" >.git/hooks/$h; chmod +x .git/hooks/$h; done',
-    "clean filter": 'git config filter.evil.clean "touch $MARK; cat"; '
-    'echo "* filter=evil" >.git/info/attributes',
-    "smudge filter": 'git config filter.evil.smudge "touch $MARK; cat"; '
-    'echo "* filter=evil" >.git/info/attributes; rm src/b',
-    "filter process": 'git config filter.evil.process "touch $MARK; cat"; '
-    'echo "* filter=evil" >src/.gitattributes',
-    "alias": 'git config alias.status "!touch $MARK"; git config alias.add "!touch $MARK"',
-    "include": 'printf "[core]\\n\\tfsmonitor = touch $MARK; false\\n" >src/evil; '
-    'git config include.path "$PWD/src/evil"',
-    "conditional include": 'printf "[core]\\n\\tfsmonitor = touch $MARK; false\\n" >src/evil; '
-    'git config "includeIf.onbranch:**.path" "$PWD/src/evil"',
-    "textconv": 'git config diff.evil.textconv "touch $MARK; cat"; '
-    'echo "* diff=evil" >.git/info/attributes',
-    "external diff": 'git config diff.external "touch $MARK"',
-    "worktree config": "git config extensions.worktreeConfig true; "
-    'git config --worktree core.fsmonitor "touch $MARK; false"',
-    "signing program": 'git config commit.gpgSign true; printf "#!/bin/sh\\ntouch $MARK\\nexit 1" '
-    '>src/sign; chmod +x src/sign; git config gpg.program "$PWD/src/sign"',
-    "a folder for config": "mv .git/config .git/c; mkdir .git/config; touch .git/config/x",
-    "a link for config": "mv .git/config src/config; ln -s ../src/config .git/config; "
-    'git config -f src/config core.fsmonitor "touch $MARK; false"',
-    "a fifo for config": "rm .git/config; mkfifo .git/config",
-    "broken config": "echo '[' >>.git/config",
-    "in place, same size and time": "cp -p .git/config src/d; "
-    "printf X | dd of=.git/config bs=1 seek=3 conv=notrunc 2>/dev/null; touch -r src/d .git/config",
-    "exclude": "echo '*' >>.git/info/exclude; echo stray >stray",
-    "attributes": "echo '* -text' >.git/info/attributes",
-    "grafts": "git rev-parse HEAD >.git/info/grafts",
-    "sparse checkout": "git sparse-checkout set nothing",
-    "alternates": "mkdir -p .git/objects/info; echo /nowhere >.git/objects/info/alternates",
-    "hooks gone": "rm -r .git/hooks",
-    "hook made a plain file": "chmod -x .git/hooks/pre-push",
-    "hook gone": "rm .git/hooks/pre-push",
-    "hook edited": "echo exit 0 >>.git/hooks/pre-push",
-    "hook's helper": "mkdir .git/hooks/lib; echo x >.git/hooks/lib/common.sh",
-    "hooks elsewhere": "mv .git/hooks src/hooks; ln -s ../src/hooks .git/hooks",
-    "no hooks path": "git config core.hooksPath /dev/null",
-}
 
 
 @pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)

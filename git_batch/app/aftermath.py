@@ -1,0 +1,258 @@
+"""What a task may have planted when its run was killed: found before any git command could run it.
+
+A run that is killed while a command runs leaves on disk how things stood before (`fencefile`).
+Whoever works on the files next compares first, by plain reads: `resume` before it asks git anything
+at all, so that a configuration which git can't even read is found as well; and everything that
+takes the run lock and then has git read the working tree, under that lock. What asks git only for
+objects and refs (`status`, `report`, `show`, `verify`, `prune`, `recover`, `abandon`, …) runs
+nothing that can be planted, and is not kept from it.
+
+* Nothing differs: nothing is said.
+* Something differs: the task did it, or a person after the crash; nobody can tell. So nothing is
+  put back by itself and nothing is taken over by itself: the command is refused, and a person says
+  `--put-back` or `--keep-changes`. What is put back is told in the reason of the attempt.
+* Processes of that run that still live may plant at any time, so they have to end first.
+
+As within a run (`run.fence`), lines of `branch.*` don't count, hooks in the scope of the task are
+its work, what lies outside the repository is named and left, and what takes another thing's place
+is moved into `kept/`. A working tree that was linked meanwhile runs nothing and isn't looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from git_batch.core.codec import quote
+from git_batch.core.ids import BATCH_ID
+from git_batch.core.scope import Scope
+from git_batch.errors import PreconditionError
+from git_batch.repo import fencefile
+from git_batch.repo.fence import PutBack, Watch, shown
+from git_batch.repo.locks import RunLock, live, tree_lock
+from git_batch.repo.repository import Layout, Repository
+from git_batch.run import descendants
+
+_ROUNDS = 3
+"""A folder that is in its place again may lack what was in it."""
+
+_LISTED = 20
+_ORPHAN_GRACE = 5.0
+_ORPHAN_ROUNDS = 20
+"""How often what `--kill-orphans` ends may turn out to have left children."""
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What a person decides about changes that nobody can tell whose they are."""
+
+    put_back: bool = False
+    keep_changes: bool = False
+    kill_orphans: bool = False
+
+
+def take_up(start: str, ways: Ways, at: datetime, note: Note) -> None:
+    """See what a killed run left here before git is asked anything; do as a person decided.
+
+    Raises:
+        PreconditionError: something is not as it was, or a process of that run is alive.
+        LockedError: somebody began to work here meanwhile.
+    """
+    layout = _found(start, os.environ)
+    if layout is None or live(Repository(layout)):
+        return
+    try:
+        layout = fencefile.load(layout).layout
+    except fencefile.UnusableError:
+        return  # told once the repository is open
+    repo = Repository(layout)
+    with RunLock(repo, None, at):
+        settle(repo, note, ways)
+
+
+def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
+    """See that what a killed run left is as it was; to be called under the run lock.
+
+    Raises:
+        PreconditionError: as of `take_up`.
+    """
+    try:
+        case = _case(repo, kill_orphans=ways.kill_orphans)
+    except fencefile.UnusableError as error:
+        note(
+            "a run was killed while a command ran; whether that changed git's configuration or "
+            f"hooks can't be told: of what was noted before, {error}"
+        )
+        case = None
+    if case is not None:
+        if ways.put_back:
+            case.put_back(note)
+        left = case.differing()
+        if left and not ways.keep_changes:
+            raise case.refusal(left)
+        if left:
+            case.keep(left, note)
+    fencefile.settle(repo.layout)
+
+
+def refuse(repo: Repository) -> None:
+    """Refuse what `settle` would; it stays for `settle` to forget that all is well.
+
+    Raises:
+        PreconditionError: as of `take_up`.
+    """
+    try:
+        case = _case(repo, kill_orphans=False)
+    except fencefile.UnusableError:
+        return
+    left = case.differing() if case else []
+    if case and left:
+        raise case.refusal(left)
+
+
+def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
+    """Refuse while a process of an earlier run lives, or end it if that was asked for.
+
+    A process that closed the lock it inherited is still found by the mark of the run it is of.
+
+    Raises:
+        PreconditionError: there is one; it is named.
+    """
+    alive = descendants.living(lock, mark)
+    for _ in range(_ORPHAN_ROUNDS if kill else 0):
+        # Who dies may leave children that nobody could tell were of this run before.
+        if not alive or descendants.end(alive, _ORPHAN_GRACE):
+            break
+        alive = descendants.living(lock, mark)
+    if alive:
+        named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:_LISTED])
+        raise PreconditionError(
+            f"processes of an earlier run are still alive:\n{named}",
+            "wait until they end, or end them: git batch resume --kill-orphans",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A run that was killed while a command ran."""
+
+    repo: Repository
+    armed: fencefile.Armed
+    watch: Watch
+
+    def differing(self) -> list[str]:
+        """List the paths that are not as they were, folders before what is in them."""
+        scope = Scope(self.armed.scope)
+        found = [path for path in self.watch.changed() if not self.watch.is_linked_tree(path)]
+        hooks = {path: self.watch.hook_in_tree(path) for path in found}
+        found = [p for p in found if (hook := hooks[p]) is None or not scope.match(hook)]
+        if self.armed.branch and self.watch.head_is_broken():
+            found.append(os.path.join(self.repo.layout.git_dir, "HEAD"))
+        return found
+
+    def put_back(self, note: Note) -> None:
+        """Put back what is ours to put back; tell it."""
+        self.watch.still_there()
+        said, done = list[str](), dict[str, PutBack]()
+        if self.armed.branch and self.watch.mend_head(self.armed.branch):
+            said.append("HEAD could not be read and is put back")
+        for _ in range(_ROUNDS):
+            fresh = [path for path in self.differing() if path not in done]
+            if not fresh:
+                break
+            done |= {file.path: file for file in self.watch.put_back(fresh)}
+        said += [f.told(self.repo.layout.top) for f in done.values() if f.done]
+        self._tell(said, note)
+
+    def keep(self, found: Sequence[str], note: Note) -> None:
+        """Take what is there as the person's; tell it."""
+        copies = self.watch.copy_known(found)
+        where = f"; what they were is in '{self._shown(copies)}'" if copies else ""
+        names = ", ".join(f"'{self._shown(path)}'" for path in found[:_LISTED])
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        self._tell([f"a person kept as they are: {names}{more}{where}"], note)
+
+    def refusal(self, found: Sequence[str]) -> PreconditionError:
+        """Name what differs, and the ways out."""
+        armed, copies = self.armed, self.watch.copy_known(found)
+        known = bool(armed.task) and BATCH_ID.match(armed.batch) is not None
+        whose = f"'{armed.task}' of batch '{armed.batch}'" if known else "a task"
+        lines = [f"\t{self._shown(p)} ({self.watch.change(p)})" for p in found[:_LISTED]]
+        if len(found) > _LISTED:
+            lines.append(f"\t… and {len(found) - _LISTED} more")
+        resume = f"git batch resume {armed.batch}" if known else "git batch resume"
+        return PreconditionError(
+            f"a run was killed while {whose} ran, and since then these are not what they were; "
+            "git may run what stands in them:\n" + "\n".join(lines),
+            *([f"what they were is in '{self._shown(copies)}'"] if copies else []),
+            f"put them back, and keep what is there now beside: {resume} --put-back",
+            f"or take what is there now as yours: {resume} --keep-changes",
+        )
+
+    def _tell(self, said: Sequence[str], note: Note) -> None:
+        """Say it, and leave it for the reason of the attempt."""
+        if not said:
+            return
+        for line in said:
+            note(line)
+        armed = self.armed
+        text = "; ".join(said[:_LISTED])
+        if len(said) > _LISTED:
+            text += f"; and {len(said) - _LISTED} more"
+        before = fencefile.told(self.repo.layout)
+        if before is not None and (before.task, before.attempt) == (armed.task, armed.attempt):
+            text = f"{before.said}; {text}"
+        found = fencefile.Found(armed.batch, armed.task, armed.attempt, text)
+        fencefile.tell(self.repo.layout, found)
+
+    def _shown(self, path: str) -> str:
+        return quote(os.fsencode(shown(path, self.repo.layout.top)))
+
+
+def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:
+    """Open the case of a killed run; None if there is none.
+
+    Raises:
+        UnusableError: there is nothing to compare with.
+        PreconditionError: a process of it is alive.
+    """
+    armed = fencefile.armed(repo.layout)
+    if armed is None:
+        return None
+    no_orphans(Path(tree_lock(repo)), armed.runner, kill=kill_orphans)
+    standing = fencefile.load(repo.layout)
+    # Where things are is what was noted: the configuration may say otherwise by now.
+    there = Repository(standing.layout)
+    return _Case(there, armed, Watch(there, standing))
+
+
+def _found(start: str, environ: Mapping[str, str]) -> Layout | None:
+    """Find the working tree where a run was killed without asking git; None if there is none.
+
+    Only what our own files need is looked for; whether git would work here is git's to say.
+    """
+    named = environ.get("GIT_DIR")
+    git_dir = os.path.join(start, named) if named else _above(os.path.realpath(start))
+    if git_dir is None:
+        return None
+    layout = Layout(start, os.path.realpath(git_dir), os.path.realpath(git_dir), "sha1")
+    return layout if fencefile.is_armed(layout) else None
+
+
+def _above(folder: str) -> str | None:
+    while True:
+        place = os.path.join(folder, ".git")
+        if os.path.isdir(place):
+            return place
+        if os.path.isfile(place):
+            with open(place, "rb") as file:
+                said = file.read(1 << 16).partition(b"gitdir:")[2].strip()
+            return os.path.join(folder, os.fsdecode(said)) if said else None
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)

@@ -16,6 +16,7 @@ nothing that can be planted, and is not kept from it.
 As within a run (`run.fence`), lines of `branch.*` don't count, hooks in the scope of the task are
 its work, what lies outside the repository is named and left, and what takes another thing's place
 is moved into `kept/`. A working tree that was linked meanwhile runs nothing and isn't looked at.
+Refs are moved by persons every day: which of theirs moved is only told, by the run (`run.fence`).
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
             raise case.refusal(left)
         if left:
             case.keep(left, note)
+        case.tell([], note)  # whose attempt it was: the run tells which refs moved since
     fencefile.settle(repo.layout)
 
 
@@ -167,7 +169,7 @@ class _Case:
                 break
             done |= {file.path: file for file in self.watch.put_back(fresh)}
         said += [f.told(self.repo.layout.top) for f in done.values() if f.done]
-        self._tell(said, note)
+        self.tell(said, note)
 
     def keep(self, found: Sequence[str], note: Note) -> None:
         """Take what is there as the person's; tell it."""
@@ -175,7 +177,7 @@ class _Case:
         where = f"; what they were is in '{self._shown(copies)}'" if copies else ""
         names = ", ".join(f"'{self._shown(path)}'" for path in found[:_LISTED])
         more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-        self._tell([f"a person kept as they are: {names}{more}{where}"], note)
+        self.tell([f"a person kept as they are: {names}{more}{where}"], note)
 
     def refusal(self, found: Sequence[str]) -> PreconditionError:
         """Name what differs, and the ways out."""
@@ -194,19 +196,16 @@ class _Case:
             f"or take what is there now as yours: {resume} --keep-changes",
         )
 
-    def _tell(self, said: Sequence[str], note: Note) -> None:
+    def tell(self, said: Sequence[str], note: Note) -> None:
         """Say it, and leave it for the reason of the attempt."""
-        if not said:
-            return
         for line in said:
             note(line)
         armed = self.armed
-        text = "; ".join(said[:_LISTED])
-        if len(said) > _LISTED:
-            text += f"; and {len(said) - _LISTED} more"
+        more = [f"and {len(said) - _LISTED} more"] if len(said) > _LISTED else []
         before = fencefile.told(self.repo.layout)
-        if before is not None and (before.task, before.attempt) == (armed.task, armed.attempt):
-            text = f"{before.said}; {text}"
+        same = before and (before.task, before.attempt) == (armed.task, armed.attempt)
+        earlier = [before.said] if before and same and before.said else []
+        text = "; ".join([*earlier, *said[:_LISTED], *more])
         found = fencefile.Found(armed.batch, armed.task, armed.attempt, text)
         fencefile.tell(self.repo.layout, found)
 

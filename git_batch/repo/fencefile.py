@@ -1,6 +1,6 @@
 """What the fence knows, on disk as well: for whoever takes up a run that was killed.
 
-Three files in our scratch directory, each for this working tree alone:
+Four files in our scratch directory, for this working tree alone:
 
 * `fence.state`: every watched path as it was noted (`known`), what is watched (`surveying`) and
   where. Written only when it is not what was written last, as a new file that is renamed in, and
@@ -8,7 +8,9 @@ Three files in our scratch directory, each for this working tree alone:
 * `fence.armed`: a command is running, or has run, that nothing was compared after: whose it is. It
   is there from before the command until the comparison is over. Without it nothing is to be
   compared: whatever a person edits between two runs, or two tasks, is theirs.
-* `fence.found`: what was found and put right before a run, until the run has recorded that.
+* `fence.refs`: the person's branches, tags and the like; written when one of them moved.
+* `fence.found`: the attempt that was killed, and what was put right before the run that goes on,
+  until that has recorded it.
 
 A SIGKILL leaves what was written in the page cache, so nothing is synced. After a power cut any of
 them may be missing, empty or torn: the state carries its digest and is then not used, and git may
@@ -36,7 +38,8 @@ from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Layout
 from git_batch.repo.surveying import Survey
 
-_STATE, _ARMED, _FOUND = "fence.state", "fence.armed", "fence.found"
+_STATE, _ARMED = "fence.state", "fence.armed"
+_REFS, _FOUND = "fence.refs", "fence.found"
 _NEW = ".new"
 _MAGIC = b"git-batch fence "
 _VERSION = b"1"
@@ -68,7 +71,7 @@ class Found:
     batch: str
     task: str
     attempt: int
-    said: str
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,11 @@ class _Written:
     known: tuple[_Entry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Refs:
+    values: dict[str, str]
+
+
 class FenceFile:
     """The files of one run, which is their only writer."""
 
@@ -119,6 +127,10 @@ class FenceFile:
         self._signature = _replace(_place(self._layout, _STATE), _text(standing))
         self._written = standing
 
+    def save_refs(self, values: Mapping[str, str]) -> None:
+        """Write the values of refs."""
+        _replace(_place(self._layout, _REFS), _sealed(json.dumps(dict(values)).encode()))
+
     def arm(self, armed: Armed) -> None:
         """Say, before a command is started, whose it is."""
         _write(_place(self._layout, _ARMED), json.dumps(asdict(armed)).encode())
@@ -129,7 +141,8 @@ class FenceFile:
 
     def lower(self) -> None:
         """Remove what an orderly end has no use for; a command not compared after stays known."""
-        discard(_place(self._layout, _FOUND))
+        found = _place(self._layout, _FOUND)
+        discard(found, found + _NEW)
         if not is_armed(self._layout):
             settle(self._layout)
 
@@ -147,9 +160,14 @@ def armed(layout: Layout) -> Armed | None:
 
 
 def settle(layout: Layout) -> None:
-    """Forget how things stood: they were compared, or a person has decided."""
-    state = _place(layout, _STATE)
-    discard(_place(layout, _ARMED), state, state + _NEW)
+    """Forget how things stood: they were compared, or a person has decided.
+
+    The refs stay for the run that goes on with the attempt that was killed, if there is one.
+    """
+    state, refs = _place(layout, _STATE), _place(layout, _REFS)
+    discard(_place(layout, _ARMED), state, state + _NEW, refs + _NEW)
+    if not os.path.lexists(_place(layout, _FOUND)):
+        discard(refs)
 
 
 def tell(layout: Layout, found: Found) -> None:
@@ -171,7 +189,34 @@ def load(layout: Layout) -> Standing:
     Raises:
         UnusableError: there is nothing that could be relied on.
     """
-    data = _content(_place(layout, _STATE))
+    table = _opened(_place(layout, _STATE))
+    try:
+        standing = _standing(decode(_Written, table))
+    except (ValueError, CodecError, binascii.Error) as error:
+        raise UnusableError(f"it can't be read: {error}") from None
+    try:
+        here = os.path.samefile(standing.layout.git_dir, layout.git_dir)
+    except OSError:
+        here = False
+    if not here:
+        raise UnusableError(f"it was written for '{standing.layout.git_dir}'")
+    return standing
+
+
+def load_refs(layout: Layout) -> dict[str, str]:
+    """Read the values of refs; none if they can't be relied on: they are only told."""
+    try:
+        return decode(_Refs, {"values": _opened(_place(layout, _REFS))}).values
+    except (UnusableError, CodecError):
+        return {}
+
+
+def _sealed(body: bytes) -> bytes:
+    return b"%s%s %s\n%s" % (_MAGIC, _VERSION, sha256(body).hexdigest().encode(), body)
+
+
+def _opened(path: str) -> Any:
+    data = _content(path)
     if data is None:
         raise UnusableError("it is missing")
     head, _, body = data.partition(b"\n")
@@ -183,16 +228,9 @@ def load(layout: Layout) -> Standing:
     if digest != sha256(body).hexdigest().encode():
         raise UnusableError("it is not whole")
     try:
-        standing = _standing(decode(_Written, json.loads(body)))
-    except (ValueError, RecursionError, CodecError, binascii.Error) as error:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
         raise UnusableError(f"it can't be read: {error}") from None
-    try:
-        here = os.path.samefile(standing.layout.git_dir, layout.git_dir)
-    except OSError:
-        here = False
-    if not here:
-        raise UnusableError(f"it was written for '{standing.layout.git_dir}'")
-    return standing
 
 
 def _equal(old: Mapping[str, Known], new: Mapping[str, Known]) -> bool:
@@ -227,8 +265,7 @@ def _text(standing: Standing) -> bytes:
         ),
     )
     # Escaped as ASCII: an undecodable name comes back as it was.
-    body = json.dumps(asdict(written, dict_factory=_without_none)).encode()
-    return b"%s%s %s\n%s" % (_MAGIC, _VERSION, sha256(body).hexdigest().encode(), body)
+    return _sealed(json.dumps(asdict(written, dict_factory=_without_none)).encode())
 
 
 def _without_none(fields: list[tuple[str, Any]]) -> dict[str, Any]:

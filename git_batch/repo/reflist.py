@@ -63,9 +63,13 @@ class RefList:
         """Give a ref's value as noted: an object id, or `ref: <name>`."""
         return self._loose.get(name) or self._packed.get(name)
 
-    def note(self) -> None:
-        """Take the values that the refs have now as known."""
-        self._look(note=True)
+    def values(self) -> dict[str, str]:
+        """Give the values of all refs as noted."""
+        return self._packed | self._loose
+
+    def note(self) -> Moves:
+        """Take the values that the refs have now as known; list those that moved."""
+        return self._look(note=True)
 
     def moved(self) -> Moves:
         """List the refs whose values are not the noted ones; what is known stays."""

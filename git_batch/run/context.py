@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from git_batch.core.machine import Machine
-from git_batch.core.model import BatchState, InFlight
-from git_batch.repo import fencefile
+from git_batch.core.model import BatchState
 from git_batch.repo.attempts import LogStore
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
@@ -69,7 +68,6 @@ class RunContext:
         self.logs = LogStore(repo, refs, state.batch_id, who)
         self.lock = TreeLock(repo)
         self.top = Path(repo.layout.top)
-        self._found = fencefile.told(repo.layout)
 
     @property
     def machine(self) -> Machine:
@@ -80,13 +78,6 @@ class RunContext:
     def state(self) -> BatchState:
         """The batch as of its newest event."""
         return self.journal.state
-
-    def with_found(self, flight: InFlight, reason: str) -> str:
-        """Add to an interrupted attempt's reason what was put right after its run was killed."""
-        found, here = self._found, (self.state.batch_id, flight.task, flight.attempt)
-        if found is None or (found.batch, found.task, found.attempt) != here:
-            return reason
-        return f"{reason}; {found.said}"
 
     def now(self) -> datetime:
         """Read the clock."""

@@ -24,10 +24,10 @@ from git_batch.core.model import InFlight
 from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
-from git_batch.repo import attempts, commits
+from git_batch.repo import attempts, commits, fencefile
 from git_batch.repo.fence import PutBack, Watch
 from git_batch.repo.fencefile import Armed, FenceFile
-from git_batch.repo.reflist import RefList, is_value
+from git_batch.repo.reflist import Moves, RefList, is_value
 from git_batch.run.context import RunContext
 from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
 
@@ -51,7 +51,7 @@ class Fence:
         self._file = FenceFile(context.repo.layout)
         self._refs = RefList(context.repo.layout)
         self._judge = RefJudge(context)
-        self._up = False
+        self._up = self._refs_saved = False
 
     def raise_(self, flight: InFlight, *, noted: bool = False) -> None:
         """Note how things stand before a command, on disk as well, and whose command it is.
@@ -71,8 +71,38 @@ class Fence:
         self._up = True
         self._watch.note()
         self._watch.save(self._file)
-        self._refs.note()
+        moved = self._refs.note()
+        if not self._refs_saved or any(map(self._judge.is_persons, moved)):
+            values = self._refs.values().items()
+            self._file.save_refs({n: v for n, v in values if self._judge.is_persons(n)})
+            self._refs_saved = True
         self._judge.note()
+
+    def aftermath(self, flight: InFlight) -> list[str]:
+        """Say what was put right when this attempt's run had been killed, and which refs moved.
+
+        A person may have moved them since, as they do every day: so they are only told, and what
+        a ref named is kept by one of ours unless it leads there still.
+        """
+        c = self._c
+        found = fencefile.told(c.repo.layout)
+        here = (c.state.batch_id, flight.task, flight.attempt)
+        if found is None or (found.batch, found.task, found.attempt) != here:
+            return []
+        self._refs.note()
+        known, now = fencefile.load_refs(c.repo.layout), self._refs.values()
+        moved: Moves = {n: (old, now.get(n)) for n, old in known.items() if now.get(n) != old}
+        moves = [m for m in self._judge.judge(moved, flight) if m.grade is Grade.MOVED]
+        for move in moves:
+            assert move.old is not None
+            reached = move.new is not None and self._judge.descends(move.new, move.old)
+            if not reached and not move.old.startswith("ref:"):
+                self._keep(flight, [Oid(move.old)], "moved")
+        more = [f"and {len(moves) - _LISTED} more"] if len(moves) > _LISTED else []
+        told = "; ".join([*map(str, moves[:_LISTED]), *more])
+        if told:
+            c.tools.progress.note(f"since the command of '{flight.task}' began: {told}")
+        return [*([found.said] if found.said else []), *([f"since then {told}"] if told else [])]
 
     def _armed(self, flight: InFlight) -> Armed:
         c = self._c

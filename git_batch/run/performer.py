@@ -157,7 +157,7 @@ class Performer:
             case fx.Rework():
                 return ev.Reworked(now, flight.task, flight.attempt, ref, shown, total)
             case fx.Interrupt(reason):
-                reason = c.with_found(flight, reason)
+                reason = "; ".join([reason, *self._tasks.aftermath(flight)])
                 return ev.Interrupted(now, flight.task, flight.attempt, ref, shown, total, reason)
             case fx.Park(failure, action):
                 return ev.Parked(

@@ -33,7 +33,8 @@ _WALK = 1000
 _CLOCK = 1.0
 _TRACKING = ("refs/remotes/", "refs/prefetch/", "refs/batch/remotes/")
 _GITS_OWN = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
-_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/", "refs/batch/", RECORDS)
+_ONLY_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/")
+_PERSONS = (*_ONLY_PERSONS, "refs/batch/", RECORDS)
 
 
 class Grade(Enum):
@@ -81,6 +82,22 @@ class RefJudge:
         self._free: dict[BatchId, int] = {}
         self._tolerated: set[str] = set()
 
+    def is_persons(self, name: str) -> bool:
+        """Tell whether a ref is one that only a person moves, and not this batch's branch."""
+        return name.startswith(_ONLY_PERSONS) and name != self._c.branch
+
+    def descends(self, value: str, base: str) -> bool:
+        """Say whether `base` is on the first-parent line of a commit, not too far down."""
+        try:
+            oid = Oid(value)
+            for _ in range(_WALK):
+                if oid == base:
+                    return True
+                oid = commits.read(self._c.repo, oid).parents[0]
+        except (GitError, IndexError):
+            return False
+        return False
+
     def note(self) -> None:
         """Note which other batches are being run."""
         self._alive |= self._others()
@@ -125,7 +142,7 @@ class RefJudge:
         """Let tools keep what is theirs below names of their own, as long as nothing is lost."""
         if old is None:
             self._tolerated.add(name)
-        forward = old is not None and new is not None and self._descends(new, old)
+        forward = old is not None and new is not None and self.descends(new, old)
         return Grade.TOLD if forward or name in self._tolerated else Grade.MOVED
 
     def _is_ours(self, value: str, flight: InFlight) -> bool:
@@ -141,24 +158,12 @@ class RefJudge:
         oid, by, at = facts
         if oid == flight.parent or oid in {task.commit for task in c.state.tasks.values()}:
             return True
-        if not self._descends(oid, flight.parent):
+        if not self.descends(oid, flight.parent):
             return False
         tips = (c.refs.read(c.branch), c.refs.read("HEAD"))
-        if any(tip is not None and self._descends(tip, oid) for tip in tips):
+        if any(tip is not None and self.descends(tip, oid) for tip in tips):
             return True
         return by == c.who.committer.email and at >= flight.attempt_at.timestamp() - _CLOCK
-
-    def _descends(self, value: str, base: str) -> bool:
-        """Say whether `base` is on the first-parent line of a commit, not too far down."""
-        try:
-            oid = Oid(value)
-            for _ in range(_WALK):
-                if oid == base:
-                    return True
-                oid = commits.read(self._c.repo, oid).parents[0]
-        except (GitError, IndexError):
-            return False
-        return False
 
     def _only_beside(self, old: str | None, tip: str | None) -> bool:
         """Say whether only what another process may append was put on the record."""

@@ -208,6 +208,10 @@ class TaskRunner:
         ended, piece = self.commands.check(task, flight, command)
         return self._fence.breach(flight) or check_failure(ended, piece)
 
+    def aftermath(self, flight: InFlight) -> list[str]:
+        """Say what was found when the run that began the attempt had been killed."""
+        return self._fence.aftermath(flight)
+
     def close(self) -> None:
         """Leave nothing of the fence on disk that an orderly end has no use for."""
         self._fence.lower()

@@ -180,6 +180,23 @@ def test_killed_at_some_steps_a_batch_comes_to_the_same_end(
     kill_and_resume(killers, scene, goal, place, points)
 
 
+def test_killed_at_any_step_of_the_fences_files_it_comes_to_the_same_end(
+    killers: list[Killer], scene: Scene, place: Path
+) -> None:
+    goal = expected(killers[0], scene, place / "goal")
+    points = [n for n, name in enumerate(goal.steps, 1) if "batch/fence." in name]
+    first = [goal.steps[n - 1].replace("batch/fence.", "") for n in points[:6]]
+    assert first == [
+        "open state.new",
+        "rename state.new state",
+        "open refs.new",
+        "rename refs.new refs",
+        "open armed",
+        "remove armed",
+    ]
+    kill_and_resume(killers, scene, goal, place, points, seed=1)
+
+
 def test_killed_again_during_the_resume_it_comes_to_the_same_end(
     killers: list[Killer], scene: Scene, place: Path
 ) -> None:

@@ -177,7 +177,7 @@ def test_what_a_person_keeps_is_theirs_from_then_on(repo: Path, mark: Path) -> N
 
 def test_where_nothing_differs_nothing_is_said(repo: Path, mark: Path) -> None:
     planted(repo, ":")
-    assert scratch(repo) == {"fence.state", "fence.armed"}
+    assert scratch(repo) == {"fence.state", "fence.refs", "fence.armed"}
     done = here(repo, "resume")
     assert "killed" not in done.err
     assert committed(repo) == ["bad", "next"]
@@ -252,7 +252,7 @@ def test_an_edit_after_a_kill_between_two_tasks_is_nobodys_fault(repo: Path, mar
     hook.chmod(0o755)
     write(repo, task("one", 'echo $PPID >"$MARK.pid"; echo 1 >src/1'), task("two", "echo 2 >src/2"))
     killed(repo, "start", "--yes")
-    assert scratch(repo) == {"fence.state"}
+    assert scratch(repo) == {"fence.state", "fence.refs"}
     git(repo, "config", "core.editor", "mine")
     here(repo, "resume")
     assert committed(repo) == ["one", "two"]
@@ -365,11 +365,51 @@ def test_what_was_put_back_is_recorded_by_a_later_run_if_this_one_does_not_come_
     planted(repo, EVIL)
     (repo / ".git/HEAD").write_text("ref: refs/heads/main\n")  # a git command would run it
     here(repo, "resume", "--put-back", status=3)
-    assert scratch(repo) == {"fence.found"}
+    assert scratch(repo) == {"fence.found", "fence.refs"}
     git(repo, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
     here(repo, "resume")
     assert "is put back" in history(repo)
     assert scratch(repo) == set()
+
+
+MOVES = {
+    "branch deleted": ("git branch -q -D other", "refs/heads/other"),
+    "branch set back": ("git branch -q -f other HEAD~1", "refs/heads/other"),
+    "tag deleted": ("git tag -d v1", "refs/tags/v1"),
+}
+
+
+@pytest.mark.parametrize(("move", "name"), MOVES.values(), ids=MOVES)
+def test_a_ref_that_moved_is_told_and_what_it_named_is_kept(
+    repo: Path, mark: Path, move: str, name: str
+) -> None:
+    git(repo, "commit", "-q", "--allow-empty", "-m", "second")
+    git(repo, "branch", "other")
+    git(repo, "tag", "v1")
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    old = git(repo, "rev-parse", name)
+    planted(repo, move.replace("HEAD~1", "HEAD"))
+    done = here(repo, "resume")
+    assert f"{name} was " in done.err
+    assert old in done.err
+    assert f"since then {name} was " in history(repo)
+    kept = f"refs/batch/{told_batch(repo)}/attempts/bad/1-moved"
+    assert git(repo, "rev-parse", kept) == old
+    assert committed(repo) == ["bad", "next"]
+    assert scratch(repo) == set()
+
+
+def test_what_a_person_committed_or_made_meanwhile_needs_no_keeping(repo: Path, mark: Path) -> None:
+    git(repo, "branch", "other")
+    planted(repo, ":")
+    tree, old = git(repo, "rev-parse", "other^{tree}"), git(repo, "rev-parse", "other")
+    new = git(repo, "commit-tree", "-m", "theirs", "-p", old, tree)
+    git(repo, "update-ref", "refs/heads/other", new)
+    git(repo, "update-ref", "refs/heads/fresh", new)
+    done = here(repo, "resume")
+    assert f"refs/heads/other was moved from {old} to {new}" in done.err
+    assert "fresh" not in done.err
+    assert git(repo, "for-each-ref", "refs/batch/*/attempts/bad/1-moved") == ""
 
 
 def test_both_ways_at_once_are_refused(repo: Path) -> None:
@@ -377,12 +417,12 @@ def test_both_ways_at_once_are_refused(repo: Path) -> None:
 
 
 def test_a_state_is_written_once_for_many_tasks(repo: Path, mark: Path) -> None:
-    seen = 'stat -c "%i %Y %Z" .git/batch/fence.state >>"$MARK.seen"'
+    seen = 'stat -c "%i %Y %Z" .git/batch/fence.state .git/batch/fence.refs >>"$MARK.seen"'
     names = ["one", "two", "three"]
     write(
         repo, *(task(n, f"{seen}; echo x >src/{n}", f"check = {json.dumps(seen)}") for n in names)
     )
     here(repo, "start", "--yes")
     lines = Path(f"{mark}.seen").read_text().splitlines()
-    assert len(lines) == 6
-    assert len(set(lines)) == 1
+    assert len(lines) == 12
+    assert len(set(lines)) == 2

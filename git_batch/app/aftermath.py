@@ -13,6 +13,9 @@ nothing that can be planted, and is not kept from it.
   `--put-back` or `--keep-changes`. What is put back is told in the reason of the attempt.
 * Processes of that run that still live may plant at any time, so they have to end first.
 
+One thing comes before all of this: called as `git batch` on a terminal, git itself runs what it
+finds as `pager.batch` in the configuration before it starts us. Called as `git-batch` it doesn't.
+
 As within a run (`run.fence`), lines of `branch.*` don't count, hooks in the scope of the task are
 its work, what lies outside the repository is named and left, and what takes another thing's place
 is moved into `kept/`. A working tree that was linked meanwhile runs nothing and isn't looked at.
@@ -249,9 +252,17 @@ def _above(folder: str) -> str | None:
         if os.path.isdir(place):
             return place
         if os.path.isfile(place):
-            with open(place, "rb") as file:
-                said = file.read(1 << 16).partition(b"gitdir:")[2].strip()
-            return os.path.join(folder, os.fsdecode(said)) if said else None
+            said = _git_file(place)
+            return os.path.join(folder, said) if said else None
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
+
+
+def _git_file(path: str) -> str:
+    """Read which directory a `.git` file names; empty if it can't be told."""
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(1 << 16).partition(b"gitdir:")[2].strip())
+    except OSError:
+        return ""

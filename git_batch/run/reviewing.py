@@ -1,8 +1,9 @@
 """The review of a change: by a command at once, or by a person later.
 
-A command reviewer gets the diff as a file (`BATCH_DIFF`) and must not change the tree: 0 accepts,
-1 asks for rework with its output as the summary, 125 hands over to a person. A person's review
-keeps the change and goes on with a clean tree; the verdict is an event of its own.
+A command reviewer gets the diff as a file (`BATCH_DIFF`) and must not change the tree, nor what the
+fence watches: 0 accepts, 1 asks for rework with its output as the summary, 125 hands over to a
+person. A person's review keeps the change and goes on with a clean tree; the verdict is an event of
+its own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ class Reviewer:
         )
         env = {**c.files.environment(task, flight), "BATCH_DIFF": str(c.files.diff)}
         argv = c.files.check(task, flight, task.review)
+        self._tasks.begin_review(flight)
         ended, piece = self._tasks.commands.execute("review", argv, env, limits(task))
+        breach = self._tasks.end_review(flight)
+        if breach is not None:
+            return self._failed(flight, breach, ended)
         try:
             changes = self._tasks.changed_since(flight.tree)
         except UnfitError as error:

@@ -208,6 +208,14 @@ class TaskRunner:
         ended, piece = self.commands.check(task, flight, command)
         return self._fence.breach(flight) or check_failure(ended, piece)
 
+    def begin_review(self, flight: InFlight) -> None:
+        """Have the fence stand around a review command as around a check."""
+        self._fence.raise_(flight, noted=True)
+
+    def end_review(self, flight: InFlight) -> Failure | None:
+        """Put right what a review command moved; say so if it moved anything."""
+        return self._fence.breach(flight)
+
     def aftermath(self, flight: InFlight) -> list[str]:
         """Say what was found when the run that began the attempt had been killed."""
         return self._fence.aftermath(flight)

@@ -184,9 +184,13 @@ def test_where_nothing_differs_nothing_is_said(repo: Path, mark: Path) -> None:
     assert scratch(repo) == set()
 
 
-def test_what_a_check_plants_is_found_as_well(repo: Path, mark: Path) -> None:
-    check = f'[ -e "$MARK.once" ] || {{ : >"$MARK.once"; {EVIL}; kill -9 $PPID; }}'
-    write(repo, task("bad", "echo c >src/c", f"check = {json.dumps(check)}"))
+@pytest.mark.parametrize("kind", ["check", "review"])
+def test_what_a_check_or_a_review_plants_is_found_as_well(
+    repo: Path, mark: Path, kind: str
+) -> None:
+    plant = f'[ -e "$MARK.once" ] || {{ : >"$MARK.once"; {EVIL}; kill -9 $PPID; }}'
+    command = plant if kind == "check" else ["sh", "-c", plant]
+    write(repo, task("bad", "echo c >src/c", f"{kind} = {json.dumps(command)}"))
     killed(repo, "start", "--yes")
     assert ".git/config" in refused(repo).err
     here(repo, "resume", "--put-back")

@@ -86,7 +86,9 @@ def test_what_the_task_made_of_a_file_is_kept_and_named(repo: Path) -> None:
     assert ".git/config" in reason(repo)
 
 
-@pytest.mark.parametrize("when", ["check", "failing check", "failing command", "timed out"])
+@pytest.mark.parametrize(
+    "when", ["check", "failing check", "failing command", "timed out", "review"]
+)
 def test_planting_is_noticed_whatever_plants_and_however_it_ends(
     repo: Path, mark: Path, when: str
 ) -> None:
@@ -95,6 +97,7 @@ def test_planting_is_noticed_whatever_plants_and_however_it_ends(
         "check": ("echo c >src/c", f"check = {json.dumps(plant)}"),
         "failing check": ("echo c >src/c", f"check = {json.dumps(plant + '; exit 1')}"),
         "failing command": (f"echo c >src/c; {plant}; exit 3",),
+        "review": ("echo c >src/c", f"review = {json.dumps(['sh', '-c', plant])}"),
         "timed out": (f"echo c >src/c; {plant}; sleep 30", 'timeout = "1s"'),
     }
     write(repo, task("bad", *ways[when]), GO_ON)

@@ -25,7 +25,7 @@ Refs are moved by persons every day: which of theirs moved is only told, by the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -195,9 +195,17 @@ class _Case:
             f"a run was killed while {whose} ran, and since then these are not what they were; "
             "git may run what stands in them:\n" + "\n".join(lines),
             *([f"what they were is in '{self._shown(copies)}'"] if copies else []),
-            f"put them back, and keep what is there now beside: {resume} --put-back",
+            *self._back(found, resume),
             f"or take what is there now as yours: {resume} --keep-changes",
         )
+
+    def _back(self, found: Sequence[str], resume: str) -> Iterator[str]:
+        ours = [path for path in found if self.watch.can_put_back(path)]
+        if ours:
+            yield f"put them back, and keep what is there now beside: {resume} --put-back"
+        if len(ours) < len(found):
+            rest = "the rest" if ours else "them"
+            yield f"put {rest} back by hand, being outside of the repository or too large: {resume}"
 
     def tell(self, said: Sequence[str], note: Note) -> None:
         """Say it, and leave it for the reason of the attempt."""

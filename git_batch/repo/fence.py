@@ -226,13 +226,17 @@ class Watch:
                 return None
         return [entry for entry in found if not entry[0].startswith("branch.")]
 
-    def _put_back(self, path: str) -> PutBack:
+    def can_put_back(self, path: str) -> bool:
+        """Tell whether a path is ours to put back, and known well enough."""
         known = self._known.get(path, ABSENT)
-        base = self._base(path)
         lost = known.kind == "other" or (known.kind == "file" and known.data is None)
+        return self._base(path) is not None and not lost
+
+    def _put_back(self, path: str) -> PutBack:
+        known, base = self._known.get(path, ABSENT), self._base(path)
         if self.is_linked_tree(path):
             return PutBack(path, False, added=known.kind == "absent")
-        if base is None or lost:
+        if base is None or not self.can_put_back(path):
             return PutBack(path, False)
         if known.kind == "absent" and not os.path.lexists(path):
             return PutBack(path, True)  # it went with the folder that it was in

@@ -233,7 +233,10 @@ def test_what_lies_outside_is_named_and_left_to_the_person(
 ) -> None:
     planted(repo, 'git config --global core.fsmonitor "touch $MARK; false"')
     assert str(home / ".gitconfig") in refused(repo).err
-    assert str(home / ".gitconfig") in refused(repo, "resume", "--put-back").err
+    done = refused(repo, "resume", "--put-back")
+    assert str(home / ".gitconfig") in done.err
+    assert "by hand" in done.hints[-2]
+    assert not any("--put-back" in hint for hint in done.hints)
     assert not mark.exists()
     git(repo, "config", "--global", "--unset", "core.fsmonitor")
     here(repo, "resume")

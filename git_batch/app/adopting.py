@@ -16,7 +16,7 @@ from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.machine import next_attempt
-from git_batch.core.model import BatchState, TaskRecord
+from git_batch.core.model import BatchState, TaskRecord, accepted
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
 from git_batch.repo import attempts, commits
@@ -53,8 +53,7 @@ def _from_working_tree(
             f"a fix is taken from the tip of '{state.branch}', which is not checked out",
             f"git switch {state.branch}",
         )
-    accepted = state.authorization.untracked if state.authorization else ()
-    scanner = Scanner(session.repo, accepted)
+    scanner = Scanner(session.repo, accepted(state.authorization))
     tip = session.repo.tree_of(state.head)
     scanner.begin(tip)
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))

@@ -8,12 +8,14 @@ there) explains.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from git_batch.app import preconditions
 from git_batch.app.session import Session
 from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, accepted
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.occupied import occupied
@@ -34,22 +36,21 @@ def must_be_ready(session: Session, state: BatchState) -> None:
             f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
             f"git switch {state.branch}",
         )
-    accepted = state.authorization.untracked if state.authorization else ()
-    preconditions.refuse_dirt(preconditions.still_clean(session, accepted))
+    preconditions.refuse_dirt(preconditions.still_clean(session, accepted(state.authorization)))
 
 
-def nothing_in_the_way(session: Session, state: BatchState, head: Oid) -> None:
-    """See that no file that git ignores, or that was accepted, has to make room.
+def nothing_in_the_way(session: Session, old: Oid, new: Oid) -> None:
+    """See that no file that git ignores, or that was accepted, has to make room for a commit's.
 
     Raises:
         PreconditionError: one would; nothing was written.
     """
     tree_of = session.repo.tree_of
-    found = occupied(session.repo, tree_of(state.head), tree_of(head))
+    found = occupied(session.repo, tree_of(old), tree_of(new))
     if found:
         named = ", ".join(f"'{quote(path)}'" for path in found[:5])
         raise PreconditionError(
-            f"files that git does not track are in the way of {head[:12]}: {named}",
+            f"files that git does not track are in the way of {new[:12]}: {named}",
             "move them elsewhere first",
         )
 
@@ -62,10 +63,18 @@ def follow(session: Session, state: BatchState) -> None:
         return
     if not (_rebased(state, tip) or _undone(session, state, tip)):
         return
-    old, new = session.repo.tree_of(tip), session.repo.tree_of(state.head)
-    accepted = state.authorization.untracked if state.authorization else ()
-    restore(Scanner(session.repo, accepted), new, old, attempt=False)
-    session.refs.swap(name, tip, state.head, f"{state.batch_id}: follow its record")
+    bring(session, state.branch, tip, state.head, accepted(state.authorization))
+
+
+def bring(session: Session, branch: str, old: Oid, new: Oid, excluded: Sequence[bytes]) -> None:
+    """Bring files, index and then the branch, which is checked out, from one commit to another.
+
+    Args:
+        excluded: untracked paths of the person's.
+    """
+    tree_of = session.repo.tree_of
+    restore(Scanner(session.repo, excluded), tree_of(new), tree_of(old), attempt=False)
+    session.refs.swap(f"refs/heads/{branch}", old, new, "follow the record")
 
 
 def _rebased(state: BatchState, tip: Oid) -> bool:

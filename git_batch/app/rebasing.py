@@ -28,7 +28,7 @@ from git_batch.core.model import BatchState, Line
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError, RecordError
 from git_batch.repo import commits
-from git_batch.repo.git import failure
+from git_batch.repo.objects import is_ancestor
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def rebase(session: Session, batch: str | None, *, onto: str, words: str, at: da
         base = commit_of(session, onto)
         _must_be_another(session, before, base, onto)
         must_be_ready(session, before)
-        nothing_in_the_way(session, before, base)
+        nothing_in_the_way(session, before.head, base)
         tasks, names = _to_replay(session, before)
         who = session.idents().author
         state = journal.append(
@@ -92,21 +92,12 @@ def _must_be_another(session: Session, state: BatchState, base: Oid, onto: str) 
         raise PreconditionError(f"batch '{state.batch_id}' is based on '{onto}' already")
     for line in (*state.former, Line(state.base, state.head, 0)):
         first = next(iter(_line(session, line)), None)
-        if first is not None and _contains(session, base, first):
+        if first is not None and is_ancestor(session.repo.git, first, base):
             raise PreconditionError(
                 f"'{onto}' contains commits of batch '{state.batch_id}', from {first[:12]} on; "
                 "they would be applied twice",
                 "finish the batch where it is, or start what is left as a batch of its own",
             )
-
-
-def _contains(session: Session, tip: Oid, commit: Oid) -> bool:
-    """Tell whether a commit is among another's ancestors; a missing object is no answer."""
-    asked = ["merge-base", "--is-ancestor", commit, tip]
-    result = session.repo.git.call(asked)
-    if result.status not in (0, 1):
-        raise failure(asked, result)
-    return result.status == 0
 
 
 def _line(session: Session, line: Line) -> Sequence[Oid]:

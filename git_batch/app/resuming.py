@@ -23,7 +23,7 @@ from git_batch.app.starting import Bounds, Outcome, lock_names, take_branch
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, accepted
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import fingerprint, history, trust
@@ -100,10 +100,10 @@ def _ready(session: Session, state: BatchState, plan_files: Sequence[str]) -> No
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
     untouched = state.enrolled == 0 and state.in_flight is None
-    accepted = state.authorization.untracked if state.authorization else ()
+    excluded = accepted(state.authorization)
     if state.in_flight is None:
         own = preconditions.untracked_among(session, plan_files) if plan_files else ()
-        preconditions.refuse_dirt(preconditions.still_clean(session, (*accepted, *own)))
+        preconditions.refuse_dirt(preconditions.still_clean(session, (*excluded, *own)))
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.repo.symbolic_head() != name and session.refs.read(name) is not None:

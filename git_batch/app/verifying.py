@@ -11,16 +11,13 @@ from dataclasses import dataclass
 
 from git_batch.app.session import Session, choose
 from git_batch.app.unrecorded import way_to_record
-from git_batch.core.chain import ref_name
+from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
 from git_batch.repo.locks import batch_lock, holder
-
-TRACKING = "refs/batch/remotes/"
-"""Below it are, by remote, copies of records that were fetched (storage.md, Refs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +201,4 @@ def hints(session: Session, done: Verified) -> list[str]:
     if meant.record is not None:
         plan = " --plan FILE" if found.reason == lineage.REBUILT else ""
         return [f"git batch recover {meant.branch or meant.what}{plan}"]
-    return [way_to_record(session, found.batch, meant.what)]
+    return [way_to_record(session, found.batch, meant.what, copy=True)]

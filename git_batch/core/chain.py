@@ -15,6 +15,9 @@ from git_batch.errors import RecordError
 RECORDS = "refs/notes/batch/"
 """Where the records are: one notes ref per batch (storage.md)."""
 
+TRACKING = "refs/batch/remotes/"
+"""Below it are, by remote, copies of records that were fetched: what others say, no authority."""
+
 _FOREIGN_MOST = 1000
 """How many commits of others on top of our newest event are walked before giving up."""
 
@@ -22,6 +25,11 @@ _FOREIGN_MOST = 1000
 def ref_name(batch: BatchId) -> str:
     """Name the notes ref of a batch."""
     return f"{RECORDS}{batch}"
+
+
+def tracking_name(remote: str, batch: BatchId) -> str:
+    """Name the tracking copy of a batch's record."""
+    return f"{TRACKING}{remote}/{batch}"
 
 
 def is_event(message: bytes) -> bool:

@@ -269,6 +269,11 @@ def holds(authorization: Authorization, former: Sequence[Line]) -> bool:
     return not former or authorization.seq > former[-1].seq
 
 
+def accepted(authorization: Authorization | None) -> tuple[bytes, ...]:
+    """Give the untracked paths that a person accepted when they confirmed."""
+    return authorization.untracked if authorization else ()
+
+
 @dataclass(frozen=True, slots=True)
 class BatchState:
     """A batch as of its newest event.

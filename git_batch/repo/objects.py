@@ -131,11 +131,7 @@ class ObjectReader:
     def _before(self, oid: Oid, base: Oid) -> bool:
         """Tell whether a commit is among the base's ancestors, so that the line misses the base."""
         self.commit(oid)  # git says "missing" and "no" in ways that are easily taken for each other
-        args = ["merge-base", "--is-ancestor", oid, base]
-        result = self._git.call(args, env=PLAIN)
-        if result.status not in (0, 1):
-            raise failure(args, result)
-        return result.status == 0
+        return is_ancestor(self._git, oid, base)
 
     def _ask(self, source: Iterator[str]) -> list[str]:
         names = list(islice(source, _AHEAD))
@@ -165,6 +161,19 @@ class ObjectReader:
         if not words:
             raise GitError("'git cat-file' ended early")
         return None
+
+
+def is_ancestor(git: Git, old: Oid, new: Oid) -> bool:
+    """Tell whether a commit is another one, or has it behind it.
+
+    Raises:
+        GitError: that can't be told, since an object is missing.
+    """
+    args = ["merge-base", "--is-ancestor", old, new]
+    result = git.call(args, env=PLAIN)
+    if result.status not in (0, 1):
+        raise failure(args, result)
+    return result.status == 0
 
 
 def seen_of(oid: Oid, found: Object | None) -> Seen:

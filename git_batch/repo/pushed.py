@@ -12,14 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from git_batch.core import trailers
-from git_batch.core.chain import RECORDS
+from git_batch.core.chain import RECORDS, TRACKING
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
 from git_batch.repo.git import QUARANTINE, Git
-from git_batch.repo.objects import ObjectReader, seen_of
-
-_TRACKING = "refs/batch/remotes/"
+from git_batch.repo.objects import ObjectReader, is_ancestor, seen_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +81,13 @@ class PushedRepository:
             also: a remote; what its tracking copies are at is in `tracked` afterwards.
         """
         form = "--format=%(objectname) %(refname)"
-        asked = [RECORDS] if also is None else [RECORDS, f"{_TRACKING}{also}/"]
+        asked = [RECORDS] if also is None else [RECORDS, f"{TRACKING}{also}/"]
         out = self.git.run(["for-each-ref", "--sort=committerdate", form, *asked])
         pairs = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
         self.tracked = {
             BatchId(name.rpartition("/")[2]): Oid(oid)
             for oid, name in pairs
-            if name.startswith(_TRACKING)
+            if name.startswith(TRACKING)
         }
         return {
             BatchId(name.removeprefix(RECORDS)): Oid(oid)
@@ -137,9 +135,7 @@ class PushedRepository:
         Raises:
             GitError: that can't be told, since an object is missing.
         """
-        args = ["merge-base", "--is-ancestor", old, new]
-        self.git.run(args, ok=(0, 1))
-        return self.git.call(args).status == 0
+        return is_ancestor(self.git, old, new)
 
     def demands_record(self) -> bool:
         """Read `batch.requireRecord`: a batch's branch is taken only with its record."""

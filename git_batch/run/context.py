@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from git_batch.core.machine import Machine
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, accepted
 from git_batch.repo.attempts import LogStore
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
@@ -58,7 +58,7 @@ class RunContext:
         self.repo, self.refs, self.journal = repo, refs, journal
         self.who, self.runner, self.tools = who, runner, tools
         self.branch = f"refs/heads/{state.branch}"
-        untracked = state.authorization.untracked if state.authorization else ()
+        untracked = accepted(state.authorization)
         self.scanner = Scanner(repo, untracked)
         wait_for(self.scanner.private, opened=True)
         # Whatever comes first, an index lock that a crash of ours left must not be in its way.

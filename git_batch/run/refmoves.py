@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from git_batch.core import record
-from git_batch.core.chain import RECORDS, ref_name
+from git_batch.core.chain import RECORDS, TRACKING, ref_name
 from git_batch.core.events import Authorized, StopRequested
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import InFlight
@@ -31,7 +31,7 @@ from git_batch.run.context import RunContext
 
 _WALK = 1000
 _CLOCK = 1.0
-_TRACKING = ("refs/remotes/", "refs/prefetch/", "refs/batch/remotes/")
+_REMOTES = ("refs/remotes/", "refs/prefetch/", TRACKING)
 _GITS_OWN = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
 _ONLY_PERSONS = ("refs/heads/", "refs/tags/", "refs/stash", "refs/replace/")
 _PERSONS = (*_ONLY_PERSONS, "refs/batch/", RECORDS)
@@ -114,7 +114,7 @@ class RefJudge:
         if not foreign:
             return []
         foreign = self._without_other_batches(foreign)
-        fetched = any(name.startswith(_TRACKING) for name in foreign)
+        fetched = any(name.startswith(_REMOTES) for name in foreign)
         return [
             Move(name, old, new, self._grade(name, old, new, flight, fetched=fetched))
             for name, (old, new) in sorted(foreign.items())
@@ -127,7 +127,7 @@ class RefJudge:
             return Grade.BESIDE if self._only_beside(old, new) else Grade.OURS
         if name.startswith(self._namespace):
             return Grade.OURS
-        if name.startswith(_TRACKING):
+        if name.startswith(_REMOTES):
             return Grade.PUSHED if new is not None and self._is_ours(new, flight) else Grade.TOLD
         if name.startswith(_GITS_OWN):
             return Grade.TOLD

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from git_batch.app.session import Session
-from git_batch.core.chain import ref_name
 from git_batch.core.claims import claim_of
 from git_batch.core.ids import BATCH_ID, BatchId
-from git_batch.repo import claimed
+from git_batch.repo import claimed, remotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +35,14 @@ def unrecorded(session: Session) -> Unrecorded | None:
     return Unrecorded(batch, branch, tuple(tasks), way_to_record(session, batch, branch))
 
 
-def way_to_record(session: Session, batch: BatchId, branch: str) -> str:
-    """Give the command that gets a record: from a remote if there is one, else from what is left.
+def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool = False) -> str:
+    """Give the command that gets a record: from a remote, without one from what is left.
 
-    The copy is never made by force, so it can't put aside what is here.
+    Args:
+        copy: a tracking copy will do.
     """
-    remotes = session.repo.git.run(["remote"]).decode("utf-8", "replace").split()
-    if not remotes:
+    names = remotes.known(session.repo.git)
+    if not names:
         return f"git batch recover {branch}"
-    remote = "origin" if "origin" in remotes else remotes[0]
-    ref = ref_name(batch)
-    return f"git fetch {remote} {ref}:{ref}"
+    remote = "origin" if "origin" in names else names[0]
+    return f"git batch fetch {remote}" if copy else f"git batch pull {remote} {batch}"

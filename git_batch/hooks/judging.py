@@ -148,7 +148,7 @@ def _drifted(name: str, batch: BatchId, found: Verdict, *, stale: bool) -> Judge
         more += f"\n\tand {rest} more"
     hints = [d.way_out for d in found.drifts[:SHOWN] if d.way_out]
     if stale:  # perhaps: who receives a branch may have an older record of it
-        hints.append(f"if the record here is older than the branch: {_both(name, batch)}")
+        hints.append(f"if the record here is older than the branch: {_both(batch)}")
     hints.append(f"all of it: git batch verify {name}")
     return Judged(
         name,
@@ -169,7 +169,7 @@ def _unknown(name: str, batch: BatchId, found: Verdict, *, demand: bool, here: b
             name,
             batch,
             f"'{name}' can't be verified: {why}",
-            () if here else (f"push both: {_both(name, batch)}",),
+            () if here else (f"push both: {_both(batch)}",),
         )
     return Judged(
         name,
@@ -179,5 +179,5 @@ def _unknown(name: str, batch: BatchId, found: Verdict, *, demand: bool, here: b
     )
 
 
-def _both(name: str, batch: BatchId) -> str:
-    return f"git push --atomic <remote> {name} {RECORDS}{batch}"
+def _both(batch: BatchId) -> str:
+    return f"git batch push <remote> {batch}"

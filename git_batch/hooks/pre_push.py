@@ -51,6 +51,6 @@ def _alone(
         if one.record is not None and name not in along and there != one.record:
             lines += (
                 f"hint: this pushes '{one.branch}' without the record of its batch; to share it:",
-                f"hint: git push {remote} {name}",
+                f"hint: git batch push {remote} {one.batch}",
             )
     return lines

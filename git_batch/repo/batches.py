@@ -49,6 +49,12 @@ def find(git: Git, batch: BatchId) -> Summary | None:
     return next(iter(_read(git, ref_name(batch))), None)
 
 
+def at(git: Git, batch: BatchId, ref_tip: Oid) -> Summary:
+    """Read a record that no ref of ours may name."""
+    with ObjectReader(git) as reader:
+        return _summary(reader, batch, ref_tip)
+
+
 def _read(git: Git, pattern: str) -> list[Summary]:
     out = git.run(["for-each-ref", "--format=%(objectname) %(refname)", pattern])
     rows = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]

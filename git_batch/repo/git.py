@@ -236,6 +236,22 @@ class Git:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
         return Result(child.returncode, stdout, stderr)
 
+    def attached(self, args: Sequence[str]) -> int:
+        """Run git for the person at the terminal, as they would, and give its exit status.
+
+        It may ask them for a password, shows its progress, runs their hooks, and reads their
+        configuration; only the repository is named for it.
+        """
+        mine = {k: v for k, v in self._environment.items() if k in ("GIT_DIR", "GIT_WORK_TREE")}
+        try:
+            return subprocess.call(
+                [self._command[0], *args],
+                env=without_git(os.environ) | mine,
+                cwd=self._directory,
+            )
+        except OSError as error:
+            raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
+
     def start(
         self, args: Sequence[str | bytes], *, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:

@@ -50,7 +50,7 @@ def top(made: Path, place: Path) -> Path:
 def test_whole_branch_passes_and_says_how_its_record_travels(top: Path) -> None:
     done = push(top)
     passed(done)
-    assert f"hint: git push origin {record(top)}" in done.said
+    assert f"hint: git batch push origin {record(top).rpartition('/')[2]}" in done.said
     passed(push(top, record(top)))
     assert record(top.parent / "origin.git") == record(top)
 
@@ -232,7 +232,7 @@ def test_pre_commit_framework_gives_its_environment(top: Path) -> None:
         return call(top, *run, env=env)
 
     assert framed("main") == Done(0, "")
-    assert "hint: git push origin refs/notes/batch/" in framed(BRANCH).said
+    assert "hint: git batch push origin demo-" in framed(BRANCH).said
     extra_commit(top)
     assert framed(BRANCH).status == 3
 

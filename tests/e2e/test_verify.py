@@ -117,8 +117,8 @@ def test_without_the_record_it_cant_tell_and_says_how_to_get_it(clone: Path) -> 
         said = near(clone, "verify", *what, status=3).out
         assert not said.startswith("ok")
         assert "ok:" not in said
-        (way,) = [line.strip() for line in said.splitlines() if "git fetch" in line]
-    git(clone, *way.split()[1:])
+        (way,) = [line.strip() for line in said.splitlines() if "git batch fetch" in line]
+    near(clone, *way.split()[2:])
     assert near(clone, "verify").out.startswith("ok: ")
 
 
@@ -187,7 +187,7 @@ def test_status_in_a_clone_says_that_the_state_is_not_fetched(clone: Path) -> No
     assert "no batch" not in said
     told = json.loads(near(clone, "status", "--json").out)
     assert [t["id"] for t in told["tasks"]] == ["one", "two", "three"]
-    git(clone, *told["next_action"].split()[1:])
+    near(clone, *told["next_action"].split()[2:])
     assert json.loads(near(clone, "status", "--json").out)["state"] == "completed"
 
 

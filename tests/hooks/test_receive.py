@@ -44,7 +44,7 @@ def test_takes_a_whole_branch_with_or_without_its_record(top: Path, server: Path
 
 def test_demands_the_record(top: Path, server: Path) -> None:
     git(server, "config", "batch.requireRecord", "true")
-    refused(push(top), "is missing", "git push --atomic")
+    refused(push(top), "is missing", "git batch push")
     passed(push(top, "--atomic", BRANCH, record(top)))
     passed(push(top, f":{BRANCH}"))
     passed(push(top))

@@ -1,0 +1,169 @@
+"""`git batch pull`: bring a batch here to where a remote has it, forward only.
+
+The remote's record is taken over if it goes on from the one that is here (or none is), and if the
+branch that it speaks of is whole. The record comes first, then files and index, the branch last; a
+pull that was cut short is completed by the next one. Two records that went on from one event are
+told and both kept. What was taken over carries no authority: `resume` asks a person first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from git_batch.app import preconditions
+from git_batch.app.following import bring, nothing_in_the_way
+from git_batch.app.session import Session, outside_of_tasks
+from git_batch.app.sharing import Fetched, fetch
+from git_batch.core.chain import ref_name
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.tip import Header
+from git_batch.errors import DriftError, PreconditionError, RecordError, UsageError
+from git_batch.repo import batches, remotes, trust
+from git_batch.repo.lineage import verdict
+from git_batch.repo.locks import RunLock
+from git_batch.repo.objects import is_ancestor
+from git_batch.repo.remotes import Relation
+from git_batch.repo.repository import Dirt
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """A batch as it is here now; `changed` if it was not so before."""
+
+    batch: BatchId
+    branch: str
+    head: Oid
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PulledAll:
+    """What was taken over from a remote, and which of its batches are not here."""
+
+    remote: str
+    taken: tuple[Pulled, ...]
+    left: tuple[BatchId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """A remote's record that was read, and the head that it names."""
+
+    batch: BatchId
+    record: Oid
+    header: Header
+    head: Oid
+
+    @property
+    def ref(self) -> str:
+        """Name the batch's branch in full."""
+        return f"refs/heads/{self.header.branch}"
+
+
+def pull(session: Session, remote: str | None, named: str | None, *, at: datetime) -> PulledAll:
+    """Fetch from a remote, then take over the batch that is named, or those that are here.
+
+    Raises:
+        UsageError: the remote has no such batch.
+        PreconditionError: one is running, or branch or files are not ready; it is as it was.
+        DriftError: the remote's branch is not what its record says.
+    """
+    outside_of_tasks()
+    remote, found = fetch(session, remote)
+    wanted = _wanted(session, remote, found, named)
+    taken = tuple(_take(session, remote, one, at) for one in wanted)
+    left = [f.batch for f in found if f.relation is Relation.NEW and f not in wanted]
+    return PulledAll(remote, taken, tuple(left))
+
+
+def _wanted(
+    session: Session, remote: str, found: list[Fetched], named: str | None
+) -> list[Fetched]:
+    """Choose the batch that is named by id or slug, or all that are here."""
+    if named is not None:
+        mine = [f for f in found if named in (f.batch, f.batch.rpartition("-")[0])]
+        exact = [f for f in mine if f.batch == named] or mine
+        if not exact:
+            known = ", ".join(f"'{f.batch}'" for f in found[:5]) or "none"
+            raise UsageError(f"'{remote}' has no batch '{named}'", f"its batches: {known}")
+        return exact
+    on = session.repo.symbolic_head()
+    return [f for f in found if f.relation is not Relation.NEW or _is_of(session, f, on)]
+
+
+def _is_of(session: Session, one: Fetched, ref: str | None) -> bool:
+    header = batches.at(session.repo.git, one.batch, one.there).header
+    return header is not None and f"refs/heads/{header.branch}" == ref
+
+
+def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
+    with RunLock(session.repo, one.batch, at):
+        here = session.refs.read(ref_name(one.batch))
+        relation = remotes.relation(session.repo.git, here, one.there)
+        if relation is Relation.DIVERGED:
+            raise PreconditionError(
+                f"the record of '{one.batch}' is {here} here and {one.there} on '{remote}'; both "
+                "went on from the same event, so neither is taken over",
+                f"compare them: git log --first-parent --left-right {here}...{one.there}",
+                "the branch's newest 'Batch-Record' trailer names the one that it was made by",
+            )
+        # What is ahead here stays so; its branch may still have to follow.
+        ahead = here if relation is Relation.AHEAD else None
+        theirs = _read(session, one.batch, ahead or one.there)
+        tip = session.refs.read(theirs.ref)
+        _may_follow(session, theirs, tip)
+        changed = theirs.record != here
+        if changed:
+            session.refs.swap(ref_name(one.batch), here, theirs.record, f"pulled from {remote}")
+        if tip is None:
+            session.refs.swap(theirs.ref, None, theirs.head, f"pulled from {remote}")
+        elif tip != theirs.head and session.repo.symbolic_head() == theirs.ref:
+            untracked = session.repo.dirty().untracked
+            bring(session, theirs.header.branch, tip, theirs.head, untracked)
+        elif tip != theirs.head:
+            session.refs.swap(theirs.ref, tip, theirs.head, f"pulled from {remote}")
+        changed = changed or tip != theirs.head
+        return Pulled(one.batch, theirs.header.branch, theirs.head, changed)
+
+
+def _read(session: Session, batch: BatchId, record: Oid) -> _Theirs:
+    """Read a record whose branch is whole up to the head that it names."""
+    found = batches.at(session.repo.git, batch, record)
+    if found.header is None or found.tip is None:
+        raise RecordError(f"the record of '{batch}' at {record} can't be read: {found.error}")
+    granted = found.header.authorization
+    trust.load(session.repo, batch).refuse_rollback(batch, found.tip.step, granted)
+    head = found.tip.totals.head
+    answer = verdict(session.repo.git, tip=head, batch=batch, record_tip=record)
+    if answer.status == "drift":
+        first = answer.drifts[0]
+        raise DriftError(f"{first.kind}: {first.detail}", "whoever pushed it has to put it right")
+    if answer.status == "unknown":
+        raise PreconditionError(f"the branch of '{batch}' can't be verified: {answer.reason}")
+    return _Theirs(batch, record, found.header, head)
+
+
+def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> None:
+    """See that the branch here can go where the record says, and nobody's files are in the way."""
+    branch, head = theirs.header.branch, theirs.head
+    if tip is None or tip == head:
+        return
+    rebased = tip in [line.head for line in theirs.header.former]
+    if not rebased and not is_ancestor(session.repo.git, tip, head):
+        raise PreconditionError(
+            f"'{branch}' is at {tip} here, which is not below {head}, where its record ends",
+            f"see what only it has: git log {head}..{branch}",
+            f"keep that under another name: git branch NAME {branch}",
+        )
+    if session.repo.symbolic_head() == theirs.ref:
+        preconditions.no_operation(session)
+        preconditions.refuse_dirt(Dirt(session.repo.dirty().tracked, ()))
+        nothing_in_the_way(session, tip, head)
+        return
+    form = ["for-each-ref", "--format=%(worktreepath)", theirs.ref]
+    place = session.repo.git.run(form).decode("utf-8", "surrogateescape").strip()
+    if place:
+        raise PreconditionError(
+            f"'{branch}' is checked out in '{place}'", "pull it there, where its files are"
+        )

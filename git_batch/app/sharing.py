@@ -1,0 +1,117 @@
+"""`git batch push` and `fetch`: a batch between clones, its branch and its record together.
+
+Pushed is what was verified, by ids: the newest event of the record and the head that it names, so
+that the two fit although a run may go on meanwhile. Fetched are copies beside what is here; a copy
+carries no authority and replaces nothing (`git batch pull` takes one over).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from git_batch.app.glances import Glance, glance
+from git_batch.app.session import Session, outside_of_tasks
+from git_batch.core.chain import RECORDS, TRACKING, tracking_name
+from git_batch.core.ids import BatchId, Oid
+from git_batch.core.standing import BatchStatus
+from git_batch.errors import DriftError, PreconditionError, RecordError
+from git_batch.repo import remotes
+from git_batch.repo.lineage import verdict
+from git_batch.repo.remotes import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a remote has now."""
+
+    batch: BatchId
+    branch: str
+    head: Oid
+    remote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A remote's copy of a record, and how it stands to the one that is here."""
+
+    batch: BatchId
+    there: Oid
+    relation: Relation
+
+
+def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bool) -> Pushed:
+    """Send a batch's branch and record to a remote, both or neither.
+
+    Raises:
+        DriftError: the branch is not what the record says; nothing was sent.
+        PreconditionError: there is no batch, it has failed, or the remote refused.
+    """
+    outside_of_tasks()
+    found = glance(session, batch)
+    if found is None:
+        raise PreconditionError(
+            "there is no batch in this repository", "git batch new, then git batch start"
+        )
+    name, branch, head = _whole(session, found)
+    record = found.summary.ref_tip
+    remote = remotes.chosen(session.repo.git, branch, remote, push=True)
+    if not remotes.push(session.repo.git, remote, branch, head, name, record, dry_run=dry_run):
+        raise PreconditionError(
+            f"'{remote}' did not take '{branch}' and the record of '{name}'; it has neither",
+            f"see what it has: git batch fetch {remote}",
+        )
+    if not dry_run and remote in remotes.known(session.repo.git):
+        copy = tracking_name(remote, name)
+        if (old := session.refs.read(copy)) != record:
+            session.refs.swap(copy, old, record, f"pushed to {remote}")
+    return Pushed(name, branch, head, remote)
+
+
+def _whole(session: Session, found: Glance) -> tuple[BatchId, str, Oid]:
+    """Give the branch of a batch and its recorded head, if everything up to there is whole."""
+    summary = found.summary
+    batch = summary.batch_id
+    if summary.header is None or summary.tip is None:
+        raise RecordError(
+            f"the record of '{batch}' can't be read: {summary.error}",
+            "git batch recover brings it back from what is left",
+        )
+    branch, head = summary.header.branch, summary.tip.totals.head
+    if found.drift:
+        first = found.drift[0]
+        raise DriftError(f"{first.kind}: {first.detail}", first.way_out)
+    answer = verdict(session.repo.git, tip=head, batch=batch, record_tip=summary.ref_tip)
+    if answer.status == "drift":
+        first = answer.drifts[0]
+        raise DriftError(f"{first.kind}: {first.detail}", f"all of it: git batch verify {batch}")
+    if answer.status == "unknown":
+        raise PreconditionError(f"'{branch}' can't be verified: {answer.reason}")
+    if answer.batch_status is BatchStatus.FAILED:
+        raise PreconditionError(
+            f"batch '{batch}' has failed, so it is not shared", f"git batch status {batch}"
+        )
+    return batch, branch, head
+
+
+def fetch(session: Session, remote: str | None) -> tuple[str, list[Fetched]]:
+    """Get a remote's branches, and copies of its records; compare them with what is here.
+
+    Returns:
+        The remote's name, and its records by batch.
+
+    Raises:
+        PreconditionError: the remote could not be read.
+    """
+    on = session.repo.symbolic_head()
+    branch = on.removeprefix("refs/heads/") if on else None
+    remote = remotes.chosen(session.repo.git, branch, remote, push=False)
+    if not remotes.fetch(session.repo.git, remote):
+        raise PreconditionError(f"'{remote}' could not be read; what is here is as it was")
+    here = session.refs.listed(RECORDS)
+    prefix = f"{TRACKING}{remote}/"
+    found = []
+    for name, there in session.refs.listed(prefix).items():
+        batch = BatchId(name.removeprefix(prefix))
+        mine = here.get(f"{RECORDS}{batch}")
+        found.append(Fetched(batch, there, remotes.relation(session.repo.git, mine, there)))
+    return remote, found

@@ -1,0 +1,96 @@
+"""Which remote is meant, and records that travel: out with their branch, in as tracking copies.
+
+git does the work, attached to the person's terminal (`Git.attached`). Branch and record go in one
+atomic push, by the ids that were verified, so that what arrives is a pair even while a run goes on.
+What comes in is never put in the place of what is here: it is a copy beside it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from git_batch.core.chain import RECORDS, TRACKING, ref_name
+from git_batch.core.ids import BatchId, Oid
+from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo.git import Git
+from git_batch.repo.objects import is_ancestor
+
+
+class Relation(Enum):
+    """How a remote's record stands to the one that is here."""
+
+    NEW = "new"
+    SAME = "same"
+    BEHIND = "behind"
+    AHEAD = "ahead"
+    DIVERGED = "diverged"
+
+
+def chosen(git: Git, branch: str | None, asked: str | None, *, push: bool) -> str:
+    """Name the remote that is meant, as git would choose it for a branch.
+
+    Args:
+        branch: its short name; None if there is none.
+        asked: what the person named; for a push it may be a location.
+
+    Raises:
+        UsageError: there is no remote of that name.
+        PreconditionError: nothing tells which one is meant.
+    """
+    names = known(git)
+    if asked is not None:
+        if asked in names or (push and ("/" in asked or ":" in asked)):
+            return asked
+        here = ", ".join(f"'{name}'" for name in names) or "none"
+        raise UsageError(f"there is no remote '{asked}'", f"remotes here: {here}")
+    if branch is not None:
+        form = f"--format=%({'push' if push else 'upstream'}:remotename)"
+        said = git.run(["for-each-ref", form, f"refs/heads/{branch}"]).decode("utf-8", "replace")
+        if said.strip() in names:
+            return said.strip()
+    if "origin" in names:
+        return "origin"
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise PreconditionError("there is no remote here", "git remote add origin URL")
+    raise PreconditionError(
+        "which remote is meant? " + ", ".join(f"'{name}'" for name in names),
+        "name it, or set one for all branches: git config remote.pushDefault NAME",
+    )
+
+
+def known(git: Git) -> list[str]:
+    """Name the remotes of this repository."""
+    return git.run(["remote"]).decode("utf-8", "replace").split()
+
+
+def push(git: Git, remote: str, branch: str, head: Oid, batch: BatchId, record: Oid, *,
+         dry_run: bool) -> bool:  # fmt: skip
+    """Send a branch and its record together; whether the remote took them."""
+    options = ["--atomic", *(["--dry-run"] if dry_run else [])]
+    pair = [f"{head}:refs/heads/{branch}", f"{record}:{ref_name(batch)}"]
+    return git.attached(["push", *options, remote, *pair]) == 0
+
+
+def fetch(git: Git, remote: str) -> bool:
+    """Get a remote's branches as configured, and copies of its records; whether that worked."""
+    configured = git.call(["config", "--get-all", f"remote.{remote}.fetch"]).stdout
+    own = f"+{RECORDS}*:{TRACKING}{remote}/*"
+    refspecs = [*configured.decode("utf-8", "surrogateescape").splitlines(), own]
+    return git.attached(["fetch", "--no-write-fetch-head", remote, *refspecs]) == 0
+
+
+def relation(git: Git, here: Oid | None, there: Oid) -> Relation:
+    """Compare the record here with a remote's.
+
+    Raises:
+        GitError: that can't be told, since an object is missing.
+    """
+    if here is None:
+        return Relation.NEW
+    if here == there:
+        return Relation.SAME
+    if is_ancestor(git, here, there):
+        return Relation.BEHIND
+    return Relation.AHEAD if is_ancestor(git, there, here) else Relation.DIVERGED

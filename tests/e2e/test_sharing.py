@@ -1,0 +1,342 @@
+"""`git batch push`, `fetch` and `pull`: a batch between clones, branch and record together."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from git_batch.app import pulling
+from tests.conftest import git
+from tests.e2e.job import BRANCH, task, write
+from tests.e2e.near import by_hand, near, record
+
+
+@pytest.fixture
+def top(template: Path, tmp_path: Path) -> Path:
+    """Give a repository with a batch that waits for a person, and a remote without it."""
+    place = tmp_path / "repo"
+    shutil.copytree(template, place, symlinks=True)
+    git(tmp_path, "init", "-q", "--bare", "origin.git")
+    git(place, "remote", "add", "origin", "../origin.git")
+    git(place, "push", "-q", "origin", "main")
+    write(place, task("one", "echo 1 >src/one"), task("two", "test -e ../go && echo 2 >src/two"))
+    near(place, "start", "--yes", status=1)
+    return place
+
+
+@pytest.fixture
+def clone(top: Path, tmp_path: Path) -> Path:
+    """Give a clone on the batch's branch, after it was shared; without the record."""
+    near(top, "push")
+    return cloned(tmp_path, "clone")
+
+
+def cloned(folder: Path, name: str) -> Path:
+    git(folder, "clone", "-q", "origin.git", name)
+    git(folder / name, "switch", "-q", BRANCH)
+    return folder / name
+
+
+def batch_id(top: Path) -> str:
+    return record(top).rpartition("/")[2]
+
+
+def pair(top: Path) -> tuple[str, str]:
+    """Give where the branch and the record are."""
+    return git(top, "rev-parse", BRANCH), git(top, "rev-parse", record(top))
+
+
+def go_on(top: Path) -> None:
+    """Let the second task succeed, as a person does."""
+    (top.parent / "go").touch()
+    near(top, "retry", "two")
+    near(top, "resume", "--yes")
+
+
+# --- push -----------------------------------------------------------------------------------------
+
+
+def test_branch_and_record_arrive_together(top: Path) -> None:
+    said = near(top, "push").out
+    assert said == (
+        f"'origin' has '{BRANCH}' at {git(top, 'rev-parse', '--short=10', 'HEAD')} and the record "
+        f"of '{batch_id(top)}'\n"
+    )
+    assert pair(top.parent / "origin.git") == pair(top)
+    assert git(top, "rev-parse", f"refs/batch/remotes/origin/{batch_id(top)}") == pair(top)[1]
+
+
+def test_a_dry_run_sends_nothing(top: Path) -> None:
+    near(top, "push", "--dry-run")
+    assert git(top.parent / "origin.git", "for-each-ref", "refs/notes", "refs/heads/batch") == ""
+    assert git(top, "for-each-ref", "refs/batch/remotes") == ""
+
+
+def test_what_is_not_whole_is_not_sent(top: Path) -> None:
+    oid = by_hand(top)
+    said = near(top, "push", status=4)
+    assert oid in said.err
+    assert said.hints == ["git batch bless"]
+    git(top, "commit", "-q", "--amend", "-m", "other")
+    git(top, "replace", "HEAD~", "main")
+    near(top, "push", status=4)
+    assert git(top.parent / "origin.git", "for-each-ref", "refs/notes", "refs/heads/batch") == ""
+
+
+def test_a_remote_that_is_further_keeps_both(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    there = pair(clone.parent / "origin.git")
+    near(top, "skip", "two")
+    said = near(top, "push", status=3)
+    assert said.hints == ["see what it has: git batch fetch origin"]
+    assert pair(clone.parent / "origin.git") == there
+
+
+def test_a_remote_that_refuses_one_of_them_gets_neither(top: Path) -> None:
+    hook = top.parent / "origin.git/hooks/update"
+    hook.write_text('#!/bin/sh\ncase "$1" in refs/notes/*) exit 1;; esac\n')
+    hook.chmod(0o755)
+    near(top, "push", status=3)
+    assert git(top.parent / "origin.git", "for-each-ref", "refs/heads/batch") == ""
+    assert git(top, "for-each-ref", "refs/batch/remotes") == ""
+
+
+def test_the_persons_own_hook_is_asked(top: Path) -> None:
+    hook = top / ".git/hooks/pre-push"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    near(top, "push", status=3)
+    assert git(top.parent / "origin.git", "for-each-ref", "refs/heads/batch") == ""
+
+
+def test_a_location_will_do(top: Path) -> None:
+    near(top, "push", "../origin.git", "demo")
+    assert pair(top.parent / "origin.git") == pair(top)
+    assert git(top, "for-each-ref", "refs/batch/remotes") == ""
+
+
+def test_the_remote_is_the_one_that_git_would_choose(top: Path) -> None:
+    git(top.parent, "init", "-q", "--bare", "other.git")
+    git(top, "remote", "add", "other", "../other.git")
+    git(top, "config", "remote.pushDefault", "other")
+    near(top, "push")
+    assert pair(top.parent / "other.git") == pair(top)
+    git(top, "config", "--unset", "remote.pushDefault")
+    git(top, "remote", "rename", "origin", "first")
+    assert "which remote is meant? 'first', 'other'" in near(top, "push", status=3).err
+    assert "there is no remote 'nope'" in near(top, "push", "nope", status=2).err
+    git(top, "remote", "remove", "first")
+    near(top, "push")
+    git(top, "remote", "remove", "other")
+    assert near(top, "push", status=3).hints == ["git remote add origin URL"]
+
+
+def test_a_batch_that_failed_is_not_shared(top: Path) -> None:
+    near(top, "retry", "two")
+    git(top, "commit", "-q", "--amend", "-m", "other")
+    near(top, "resume", "--yes", status=4)
+    git(top, "reset", "-q", "--keep", "HEAD@{1}")
+    assert "has failed" in near(top, "push", status=3).err
+
+
+# --- fetch ----------------------------------------------------------------------------------------
+
+
+def test_fetched_is_a_copy_beside_what_is_here(top: Path, clone: Path) -> None:
+    name = batch_id(top)
+    before = git(clone, "for-each-ref", "refs/heads", "refs/notes")
+    said = near(clone, "fetch").out
+    assert said.splitlines() == [
+        f"{name}  not here yet",
+        f"take it over: git batch pull origin {name}",
+    ]
+    assert git(clone, "rev-parse", f"refs/batch/remotes/origin/{name}") == pair(top)[1]
+    assert git(clone, "for-each-ref", "refs/heads", "refs/notes") == before
+    assert near(clone, "verify").out.startswith("ok: ")
+
+
+def test_fetch_says_how_each_record_stands_to_the_one_here(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    assert near(clone, "fetch").out.endswith("  as it is here\n")
+    go_on(clone)
+    assert near(clone, "fetch").out.endswith("  behind what is here\n")
+    near(clone, "push")
+    assert "  further than it is here\n" in near(top, "fetch").out
+    near(top, "skip", "two")
+    assert "another one than here" in near(top, "fetch").out
+
+
+def test_the_remotes_branches_come_along(top: Path, clone: Path) -> None:
+    go_on(top)
+    near(top, "push")
+    near(clone, "fetch")
+    assert git(clone, "rev-parse", f"origin/{BRANCH}") == pair(top)[0]
+
+
+def test_a_remote_without_any_and_one_that_is_not_there(top: Path) -> None:
+    assert near(top, "fetch").out == "'origin' has no record of a batch\n"
+    git(top, "remote", "set-url", "origin", "../gone.git")
+    assert "'origin' could not be read" in near(top, "fetch", status=3).err
+
+
+# --- pull -----------------------------------------------------------------------------------------
+
+
+def test_a_clone_says_how_to_get_the_record_and_goes_on_with_it(top: Path, clone: Path) -> None:
+    way = near(clone, "status").out.splitlines()[-1].removeprefix("get it: ")
+    assert way == f"git batch pull origin {batch_id(top)}"
+    near(clone, *way.split()[2:])
+    assert pair(clone) == pair(top)
+    assert near(clone, "verify").out.startswith("ok: ")
+    near(clone, "retry", "two")
+    (clone.parent / "go").touch()
+    assert "nobody confirmed" in near(clone, "resume", status=3).err, "authority does not travel"
+    near(clone, "resume", "--yes")
+
+
+def test_record_branch_and_files_go_forward(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    (top / "mine").write_text("untracked\n")
+    said = near(top, "pull").out
+    assert said.startswith(f"{batch_id(top)} is here now: '{BRANCH}' at ")
+    assert pair(top) == pair(clone)
+    assert (top / "src/two").read_text() == "2\n"
+    assert git(top, "status", "--porcelain") == "?? batch.toml\n?? mine"
+    assert near(top, "pull").out.startswith(f"{batch_id(top)} was up to date")
+
+
+def test_a_branch_that_is_not_checked_out_goes_forward_alone(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    git(top, "switch", "-q", "main")
+    near(top, "pull")
+    assert pair(top) == pair(clone)
+    assert not (top / "src/two").exists()
+
+
+def test_what_nobody_asked_for_is_named_and_left(top: Path, clone: Path) -> None:
+    git(clone, "switch", "-q", "main")
+    git(clone, "branch", "-qD", BRANCH)
+    name = batch_id(top)
+    said = near(clone, "pull").out
+    assert said.splitlines() == [
+        "'origin' has nothing for the batches that are here",
+        f"not here yet: git batch pull origin {name}",
+    ]
+    assert "has no batch 'other'" in near(clone, "pull", "origin", "other", status=2).err
+    near(clone, "pull", "origin", "demo")
+    assert pair(clone) == pair(top)
+    assert git(clone, "symbolic-ref", "HEAD") == "refs/heads/main"
+
+
+def test_records_that_went_apart_are_both_kept(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    near(top, "skip", "two")
+    before = pair(top)
+    said = near(top, "pull", status=3)
+    assert before[1] in said.err
+    assert pair(clone)[1] in said.err
+    assert pair(top) == before
+
+
+def test_what_is_ahead_here_stays(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    before = pair(clone)
+    assert near(clone, "pull").out.startswith(f"{batch_id(top)} was up to date")
+    assert pair(clone) == before
+
+
+@pytest.mark.parametrize("what", ["changed", "in the way", "on top"])
+def test_nothing_of_a_persons_is_touched(top: Path, clone: Path, what: str) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    if what == "changed":
+        (top / "src/a").write_text("mine\n")
+    elif what == "in the way":
+        (top / "src/two").write_text("mine\n")
+    else:
+        by_hand(top)
+    before = pair(top), git(top, "status", "--porcelain")
+    said = near(top, "pull", status=3)
+    expected = {"changed": "src/a", "in the way": "src/two", "on top": "is not below"}
+    assert expected[what] in said.err
+    assert (pair(top), git(top, "status", "--porcelain")) == before
+
+
+def test_a_branch_in_another_working_tree_is_named(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    git(top, "switch", "-q", "main")
+    git(top, "worktree", "add", "-q", "../tree", BRANCH)
+    assert "is checked out in" in near(top, "pull", status=3).err
+    near(top.parent / "tree", "pull")
+    assert pair(top) == pair(clone)
+
+
+def test_what_a_remote_forged_is_not_taken_over(top: Path, clone: Path) -> None:
+    git(clone, "switch", "-q", "--detach")
+    git(clone, "fetch", "-q", "origin", "refs/notes/batch/*:refs/notes/batch/*")
+    git(clone, "notes", f"--ref=batch/{batch_id(clone)}", "remove", "HEAD")
+    git(clone, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    name = record(clone)
+    tree = git(clone, "rev-parse", f"{name}^{{tree}}")
+    message = git(clone, "show", "-s", "--format=%B", f"{name}~")
+    forged = git(clone, "commit-tree", "-p", f"{name}~", "-m", message, tree)
+    git(clone, "push", "-q", "origin", f"{forged}:{name}")
+    before = pair(top)
+    near(top, "pull", status=4)
+    assert pair(top) == before
+
+
+def test_a_pull_that_was_cut_short_is_completed_by_the_next_one(
+    top: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pulling, "bring", cut)
+        near(top, "pull", status=130)
+    assert pair(top)[1] == pair(clone)[1]
+    assert pair(top)[0] != pair(clone)[0]
+    near(top, "pull")
+    assert pair(top) == pair(clone)
+    assert git(top, "status", "--porcelain") == "?? batch.toml"
+
+
+def test_a_rebased_batch_is_followed(top: Path, clone: Path) -> None:
+    near(clone, "pull")
+    git(clone, "switch", "-q", "main")
+    (clone / "upstream").write_text("moved\n")
+    git(clone, "add", "upstream")
+    git(clone, "commit", "-qm", "upstream")
+    git(clone, "switch", "-q", BRANCH)
+    near(clone, "rebase", "--onto", "main")
+    near(clone, "resume", "--yes", status=1)
+    git(clone, "push", "-q", "origin", "--delete", BRANCH)
+    near(clone, "push")
+    near(top, "pull")
+    assert pair(top) == pair(clone)
+    assert (top / "upstream").read_text() == "moved\n"
+
+
+def test_a_task_can_share_nothing(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCH_TASK", "one")
+    for command in ("push", "pull"):
+        near(top, command, status=3)

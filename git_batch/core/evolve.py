@@ -47,13 +47,14 @@ def evolve(graph: Graph, state: BatchState | None, event: ev.Event, oid: Oid) ->
     task = getattr(event, "task", None)
     if flight and task is not None and task != flight.task and not isinstance(event, ev.Reviewed):
         raise IllegalTransition(f"{task}: '{flight.task}' is in flight")
-    moved = replace(state, status=status, updated_at=max(state.updated_at, event.at))
+    changes: dict[str, Any] = {"status": status, "updated_at": max(state.updated_at, event.at)}
     if not isinstance(event, _BESIDE):
-        moved = replace(moved, stale=False)
+        changes["stale"] = False
     if status is BatchStatus.RUNNING and not isinstance(event, ev.Closed):
-        moved = replace(moved, stop=None, reason="", next_action="")
+        changes |= {"stop": None, "reason": "", "next_action": ""}
     if flight is not None and phase is not None and phase is not flight.phase:
-        moved = replace(moved, in_flight=replace(flight, phase=phase, since=event.at))
+        changes["in_flight"] = replace(flight, phase=phase, since=event.at)
+    moved = replace(state, **changes)
     handler = _HANDLERS.get(type(event))
     return handler(graph, moved, event, oid) if handler else moved
 

@@ -42,11 +42,16 @@ def plan(place: Path, tasks: int, *, check: bool = True) -> Path:
     return place
 
 
-def loop(place: Path, tasks: int) -> Path:
-    """Write the loop that people write by hand."""
+def loop(place: Path, tasks: int, *, durable: bool = False) -> Path:
+    """Write the loop that people write by hand.
+
+    Args:
+        durable: as safe from a power cut as ours: git syncs what it writes.
+    """
+    git = "git -c core.fsync=all" if durable else "git"
     place.write_text(
         f"set -e\nfor i in $(seq 0 {tasks - 1}); do\n"
         '  sh -c "echo $i >>d0/f0"\n  sh -c true\n'
-        '  git add -A\n  git commit -qm "Task $i"\ndone\n'
+        f'  {git} add -A\n  {git} commit -qm "Task $i"\ndone\n'
     )
     return place

@@ -22,6 +22,7 @@ from git_batch.repo.git import Result
 from git_batch.repo.locks import HOST, batch_lock, holder
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
+from git_batch.repo.treewrite import write_paths
 
 NAMESPACE = "refs/batch/claims/"
 _WHOLE = "@"
@@ -63,7 +64,7 @@ def write(
             (_SINCE, at.isoformat()),
         ],
     )
-    repo.objects.TreeBuilder().write()
+    write_paths(repo.objects, None, {})
     return commits.make(repo, tree=_EMPTY_TREE, parents=[], message=message, who=who, at=at)
 
 

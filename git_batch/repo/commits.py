@@ -27,6 +27,7 @@ from git_batch.core.model import Actor
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import signing
 from git_batch.repo.repository import Repository
+from git_batch.repo.treewrite import write_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +144,38 @@ def make(
         message, encoding = _recoded(message, who, encoding)
     if sign:
         return _signed(repo, tree, parents, message, who, (written, at), encoding)
-    header = () if encoding is None else (encoding,)
     try:
-        made = repo.objects.create_commit(
-            None,
-            signature(who.author, written, encoding),
-            signature(who.committer, at, encoding),
-            message,
-            pygit2.Oid(hex=tree),
-            [pygit2.Oid(hex=p) for p in parents],
-            *header,
-        )
-    except (pygit2.GitError, OSError, ValueError, KeyError) as error:
+        people = [
+            (b"author", signature(who.author, written, encoding)),
+            (b"committer", signature(who.committer, at, encoding)),
+        ]
+    except (pygit2.GitError, ValueError) as error:
         raise GitError(f"could not write a commit: {error}") from None
-    # libgit2 1.9 reports success for a commit that it did not write (full disk, read-only).
-    if made not in repo.objects.odb:
-        raise GitError("could not write a commit: is the disk full or read-only?")
+    for oid in (tree, *parents):
+        if not exists(repo, oid):
+            raise GitError(f"could not write a commit: there is no object {oid}")
+    content = _content(tree, parents, people, message, encoding)
+    made = write_object(repo.objects, ObjectType.COMMIT, content, "a commit")
     return Oid(str(made))
+
+
+def _content(
+    tree: Oid,
+    parents: list[Oid],
+    people: list[tuple[bytes, pygit2.Signature]],
+    message: bytes,
+    encoding: str | None,
+) -> bytes:
+    """Write the content of a commit object as git does."""
+    if b"\0" in message:
+        raise GitError("could not write a commit: its message has a NUL in it")
+    lines = [b"tree %s" % tree.encode(), *(b"parent %s" % p.encode() for p in parents)]
+    for role, person in people:
+        sign, minutes = "-" if person.offset < 0 else "+", abs(person.offset)
+        when = f"{person.time} {sign}{minutes // 60:02d}{minutes % 60:02d}".encode()
+        lines.append(b"%s %s <%s> %s" % (role, person.raw_name, person.raw_email, when))
+    lines += [] if encoding is None else [b"encoding %s" % encoding.encode()]
+    return b"\n".join([*lines, b"", message])
 
 
 def _recoded(message: bytes, who: Idents, encoding: str) -> tuple[bytes, str | None]:

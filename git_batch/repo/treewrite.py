@@ -1,4 +1,9 @@
-"""Writing a tree as changes to another one: only the folders on the way are made anew."""
+"""Writing objects: each is there when it was written, or that is an error.
+
+A commit and a blob by one call of libgit2 with their whole content: `create_commit` and
+`create_blob` look up and touch what they name, or stream, and cost twice as much. A tree as changes
+to another one: only the folders on the way are made anew.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pygit2
-from pygit2.enums import FileMode
+from pygit2.enums import FileMode, ObjectType
 
 from git_batch.errors import GitError
 
@@ -25,10 +30,27 @@ def writing(what: str) -> Iterator[None]:
         raise GitError(f"could not write {what}: {error}") from None
 
 
+def write_object(
+    objects: pygit2.Repository, kind: ObjectType, content: bytes, what: str
+) -> pygit2.Oid:
+    """Write an object.
+
+    Args:
+        what: what it is called in the error.
+
+    Raises:
+        GitError: it could not be written, or is not there.
+    """
+    with writing(what):
+        oid = objects.odb.write(kind, content)
+    if oid not in objects.odb:
+        raise GitError(f"could not write {what}: is the disk full or read-only?")
+    return oid
+
+
 def write_blob(objects: pygit2.Repository, content: bytes) -> pygit2.Oid:
     """Write a blob; GitError if it could not be written."""
-    with writing("a file of the record"):
-        return objects.create_blob(content)
+    return write_object(objects, ObjectType.BLOB, content, "a file of the record")
 
 
 def write_paths(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -33,13 +34,29 @@ def make(
     )
 
 
-def test_a_commit_is_the_one_that_git_would_make(repo: Path, opened: Repository) -> None:
+@pytest.mark.parametrize("minutes", [-570, 0, 330, 840])
+@pytest.mark.parametrize("encoding", [None, "ISO-8859-1"])
+@pytest.mark.parametrize("name", ["Ä Author", "O'Neil, J. (x", "one\ttab"])
+@pytest.mark.parametrize("parents", [0, 1, 2])
+def test_a_commit_is_the_one_that_git_would_make(
+    repo: Path, opened: Repository, minutes: int, encoding: str | None, name: str, parents: int
+) -> None:
     message = "Subject\n\nBödy\n\nBatch-Id: x\n".encode()
-    made = make(repo, opened, message)
-    date = f"{int(AT.timestamp())} -0930"
-    env = {**WHO.environment(), "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-    args = ["commit-tree", "HEAD^{tree}", "-p", "HEAD", "-F", "-"]
-    theirs = opened.git.run(args, input=message, env=env).decode().strip()
+    git(repo, "commit", "-q", "--allow-empty", "-m", "second")
+    names = [Oid(git(repo, "rev-parse", what)) for what in ("HEAD", "HEAD~")[:parents]]
+    tree = Oid(git(repo, "rev-parse", "HEAD^{tree}"))
+    at = AT.astimezone(timezone(timedelta(minutes=minutes)))
+    who = Idents(Actor(name, "a@x"), WHO.committer)
+    made = commits.make(
+        opened, tree=tree, parents=names, message=message, who=who, at=at, encoding=encoding
+    )
+    date = f"{int(at.timestamp())} {at.strftime('%z')}"
+    word = encoding or "utf-8"
+    env = {k: os.fsdecode(v.encode(word)) for k, v in who.environment().items()}
+    env |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    args = ["-c", f"i18n.commitEncoding={word}", "commit-tree", tree, "-F", "-"]
+    args += [word for parent in names for word in ("-p", parent)]
+    theirs = opened.git.run(args, input=message.decode().encode(word), env=env).decode().strip()
     assert made == theirs
 
 

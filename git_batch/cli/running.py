@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from git_batch.app.session import now, open_session, outside_of_tasks
 from git_batch.app.starting import Bounds, Outcome, Proposal, StartRequest, propose, start
+from git_batch.cli.bounds import Asked, bound_options
 from git_batch.cli.output import Printer, out
-from git_batch.core.duration import parse_duration, parse_time
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import ExitCode, PreconditionError
 from git_batch.run.context import Tools
@@ -19,92 +18,13 @@ from git_batch.run.interrupt import Interrupt, asking
 from git_batch.views.ending import ending_text
 from git_batch.views.plan import confirmation_text
 
-
-class Moment(click.ParamType[float | datetime]):
-    """A duration from now, or an RFC 3339 time."""
-
-    name = "duration|time"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | datetime:
-        """Read either form."""
-        try:
-            return parse_duration(value)
-        except ValueError:
-            pass
-        try:
-            return parse_time(value)
-        except ValueError:
-            self.fail(
-                f"'{value}' is neither a duration such as '8h' nor a time such as "
-                "'2026-01-31T07:00:00+01:00'",
-                param,
-                ctx,
-            )
-
-
-class Tasks(click.ParamType[tuple[bool, int]]):
-    """A number of tasks in all, or `+N` for that many more."""
-
-    name = "n|+n"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[bool, int]:
-        """Read a count and whether it is relative."""
-        digits = value.removeprefix("+")
-        if not digits.isdecimal():
-            self.fail(f"'{value}' is neither a number nor '+' and a number", param, ctx)
-        return value.startswith("+"), int(digits)
-
-
-def _bounds(
-    max_tasks: tuple[bool, int] | None,
-    deadline: float | datetime | None,
-    expires: float | datetime | None,
-    qa_failures: int | None,
-    fail_fast: bool,
-    claim: str | None,
-    sign: bool,
-) -> Bounds:
-    relative, number = max_tasks or (False, None)
-    return Bounds(
-        max_tasks=None if relative else number,
-        extra_tasks=number if relative else None,
-        deadline=deadline,
-        expires=expires,
-        qa_failures=qa_failures,
-        fail_fast=fail_fast,
-        claim=claim,
-        sign=sign,
-    )
-
-
-def _bound_options(command: Callable[..., int]) -> Callable[..., int]:
-    for option in (
-        click.option("--qa-failures", type=click.IntRange(min=1), metavar="N",
-                     help="End the run after N failing checks in a row."),
-        click.option("--expires", type=Moment(), help="Start no task after this."),
-        click.option("--deadline", type=Moment(), help="Start no task after this."),
-        click.option("--max-tasks", type=Tasks(), metavar="N",
-                     help="Start at most N tasks in all; with resume also +N, that many more."),
-        click.option("--sign", is_flag=True,
-                     help="Sign the authorization with your git signing key."),
-        click.option("--claim", metavar="REMOTE",
-                     help="Claim each task on a remote, so that no other machine runs it."),
-        click.option("--recheck", is_flag=True,
-                     help="Run checks also where they have passed on the same tree."),
-        click.option("-x", "--fail-fast", is_flag=True, help="End the run at the first park."),
-        click.option("-y", "--yes", is_flag=True, help="Confirm without being asked."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+if TYPE_CHECKING:
+    from git_batch.app.resuming import Renewal
 
 
 @click.command("start")
 @click.argument("plan", required=False, type=click.Path())
-@_bound_options
+@bound_options
 @click.option("-n", "--dry-run", is_flag=True, help="Check everything, write nothing, run nothing.")
 @click.option("--branch", metavar="B", help="The batch's branch; default batch/<slug>.")
 @click.option("--base", metavar="REV", help="Where the branch begins; default HEAD.")
@@ -112,19 +32,11 @@ def _bound_options(command: Callable[..., int]) -> Callable[..., int]:
               help="Accept untracked files that lie outside every scope.")  # fmt: skip
 def start_command(
     plan: str | None,
-    yes: bool,
-    fail_fast: bool,
-    max_tasks: tuple[bool, int] | None,
-    deadline: float | datetime | None,
-    expires: float | datetime | None,
-    qa_failures: int | None,
+    asked: Asked,
     dry_run: bool,
     branch: str | None,
     base: str | None,
     allow_untracked: bool,
-    claim: str | None,
-    sign: bool,
-    recheck: bool,
 ) -> int:
     """Confirm a plan, make its branch, and run it to its end.
 
@@ -132,10 +44,9 @@ def start_command(
     '.batch/*.toml'.
     """
     outside_of_tasks()
-    if max_tasks is not None and max_tasks[0]:
+    if asked.bounds.extra_tasks is not None:
         raise click.UsageError("'--max-tasks +N' goes with 'git batch resume'")
-    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
-    request = StartRequest(plan, bounds, branch, base, allow_untracked)
+    request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
     session = open_session()
     before = session.repo.symbolic_head()
     if dry_run:
@@ -145,10 +56,10 @@ def start_command(
 
     def confirm(proposal: Proposal) -> None:
         out(_shown(proposal))
-        ask("Run this?", yes=yes)
+        ask("Run this?", yes=asked.yes)
 
     with Interrupt().install() as interrupt:
-        outcome = start(session, request, confirm, Tools(interrupt, Printer(), now, recheck))
+        outcome = start(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
     return ended(outcome, interrupt, before)
 
 
@@ -158,7 +69,7 @@ def _shown(proposal: Proposal) -> str:
 
 @click.command("resume")
 @click.argument("batch", required=False)
-@_bound_options
+@bound_options
 @click.option("--kill-orphans", is_flag=True,
               help="End processes that an earlier run left alive.")  # fmt: skip
 @click.option(
@@ -173,19 +84,11 @@ def _shown(proposal: Proposal) -> str:
               help="Go on with a changed plan: what differs is shown and confirmed.")  # fmt: skip
 def resume_command(
     batch: str | None,
-    yes: bool,
-    fail_fast: bool,
-    max_tasks: tuple[bool, int] | None,
-    deadline: float | datetime | None,
-    expires: float | datetime | None,
-    qa_failures: int | None,
+    asked: Asked,
     kill_orphans: bool,
     put_back: bool,
     keep_changes: bool,
     plan: str | None,
-    claim: str | None,
-    sign: bool,
-    recheck: bool,
 ) -> int:
     """Go on with a batch after a crash, an interruption, a decision or a stop.
 
@@ -194,33 +97,39 @@ def resume_command(
     repository, a person confirms again. A batch that is being run can be given new bounds, too.
     """
     from git_batch.app.aftermath import Ways, take_up
-    from git_batch.app.resuming import Renewal, ResumeRequest, resume
-    from git_batch.views.plandiff import plandiff_text
+    from git_batch.app.resuming import ResumeRequest, resume
 
     outside_of_tasks()
-    bounds = _bounds(max_tasks, deadline, expires, qa_failures, fail_fast, claim, sign)
-    request = ResumeRequest(batch, bounds, kill_orphans, bounds != Bounds(), plan)
+    renew = asked.bounds != Bounds()
+    request = ResumeRequest(batch, asked.bounds, kill_orphans, renew, plan)
     if put_back and keep_changes:
         raise click.UsageError("'--put-back' and '--keep-changes' exclude each other")
     take_up(".", Ways(put_back, keep_changes, kill_orphans), now(), Printer().note)
     session = open_session()
 
     def confirm(renewal: Renewal) -> None:
-        granted = renewal.authorization
-        done, notes = renewal.left_out, renewal.notes
-        out(confirmation_text(renewal.plan, granted, left_out=done, notes=notes))
-        if renewal.diff is not None:
-            old, new = renewal.state.plan_digest, granted.plan_digest
-            before, after = (old, renewal.old), (new, granted.budget)
-            out(plandiff_text(renewal.diff, before, after, renewal.state))
-        ask("Go on with this?", yes=yes)
+        _show(renewal)
+        ask("Go on with this?", yes=asked.yes)
 
     with Interrupt().install() as interrupt:
-        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, recheck))
+        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
     if outcome.live:
         out("renewed: the run that goes on takes it up before its next task")
         return ExitCode.OK
     return ended(outcome, interrupt, None)
+
+
+def _show(renewal: Renewal) -> None:
+    """Show what is to be confirmed, and how it differs from what is in force."""
+    from git_batch.views.plandiff import plandiff_text
+
+    granted = renewal.authorization
+    done, notes = renewal.left_out, renewal.notes
+    out(confirmation_text(renewal.plan, granted, left_out=done, notes=notes))
+    if renewal.diff is not None:
+        before = (renewal.state.plan_digest, renewal.old)
+        after = (granted.plan_digest, granted.budget)
+        out(plandiff_text(renewal.diff, before, after, renewal.state))
 
 
 def ask(question: str, *, yes: bool) -> None:

@@ -19,7 +19,7 @@ from git_batch.app.starting import Bounds, authorize
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.ids import TaskId
-from git_batch.core.model import Authorization, BatchState, Budget, Plan, holds
+from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
 from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
@@ -156,37 +156,49 @@ def renewal(
     """
     old, now = state.authorization, max(at, state.updated_at)
     granted = old.budget if old else plan.budget
-    new, diff = plan, None
-    proposed, digest = granted, state.plan_digest
-    untracked = old.untracked if old else ()
-    if loaded is not None:
-        new, diff = loaded.plan, compare(plan, loaded.plan)
-        proposed, digest = new.budget, loaded.digest
-        own = preconditions.untracked_among(session, loaded.files)
-        untracked = tuple(dict.fromkeys((*untracked, *own)))
+    to_come = loaded.plan if loaded else replace(plan, budget=granted)
     fresh = authorize(
         seq=old.seq + 1 if old else 1,
         who=who,
         at=now,
-        digest=digest,
+        digest=loaded.digest if loaded else state.plan_digest,
         branch=state.branch,
         base=state.base,
-        plan=replace(new, budget=proposed, fail_fast=new.fail_fast or bool(old and old.fail_fast)),
+        plan=to_come,
         bounds=_total(state, bounds),
-        untracked=untracked,
-        fingerprint=fingerprint.take(session.repo, new, state.head),
+        untracked=_untracked(session, old, loaded),
+        fingerprint=fingerprint.take(session.repo, to_come, state.head),
     )
-    if bounds.claim is None and old is not None:
-        fresh = replace(fresh, claim=old.claim)
-    if bounds.expires is None and old is not None and old.expires_at is not None:
-        fresh = replace(fresh, expires_at=_lifetime(old, now))
+    if old is not None:
+        fresh = _carried_over(old, fresh, bounds, now)
     _not_at_once(state, fresh, now)
     done = tuple(t for t, record in state.tasks.items() if record.status in _DONE)
     notes = [f"a person has to confirm: {why}", *_replays(state), *changed_around(old, fresh)]
     if not here and done:
         notes.append(f"done already: {', '.join(done)}")
+    new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
     shown = done if here else ()
     return Renewal(state, new, fresh, why, granted, diff, shown, tuple(notes))
+
+
+def _untracked(
+    session: Session, old: Authorization | None, loaded: LoadedPlan | None
+) -> tuple[bytes, ...]:
+    """Accept what was accepted before, and the files of a plan that is to come."""
+    own = preconditions.untracked_among(session, loaded.files) if loaded else ()
+    return tuple(dict.fromkeys((*accepted(old), *own)))
+
+
+def _carried_over(
+    old: Authorization, fresh: Authorization, asked: Bounds, now: datetime
+) -> Authorization:
+    """Keep what a person granted before and does not change now."""
+    fresh = replace(fresh, fail_fast=fresh.fail_fast or old.fail_fast)
+    if asked.claim is None:
+        fresh = replace(fresh, claim=old.claim)
+    if asked.expires is None and old.expires_at is not None:
+        fresh = replace(fresh, expires_at=_lifetime(old, now))
+    return fresh
 
 
 def _replays(state: BatchState) -> list[str]:

@@ -56,8 +56,11 @@ def tips_differ(
             f"git branch {branch} {head}",
         )
     left = before_rebase(branch, tip, head, batch.base, [line.head for line in batch.former])
-    if left is not None:
-        return left
+    return left or _moved(read, branch, tip, head)
+
+
+def _moved(read: Read, branch: str, tip: Oid, head: Oid) -> Drift:
+    """Say how a tip that is not the recorded head stands to it."""
     if _descends(read, tip, head):
         return Drift(
             FOREIGN,

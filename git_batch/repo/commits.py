@@ -144,16 +144,10 @@ def make(
         message, encoding = _recoded(message, who, encoding)
     if sign:
         return _signed(repo, tree, parents, message, who, (written, at), encoding)
-    try:
-        people = [
-            (b"author", signature(who.author, written, encoding)),
-            (b"committer", signature(who.committer, at, encoding)),
-        ]
-    except (pygit2.GitError, ValueError) as error:
-        raise GitError(f"could not write a commit: {error}") from None
     for oid in (tree, *parents):
         if not exists(repo, oid):
             raise GitError(f"could not write a commit: there is no object {oid}")
+    people = [(b"author", who.author, written), (b"committer", who.committer, at)]
     content = _content(tree, parents, people, message, encoding)
     made = write_object(repo.objects, ObjectType.COMMIT, content, "a commit")
     return Oid(str(made))
@@ -162,7 +156,7 @@ def make(
 def _content(
     tree: Oid,
     parents: list[Oid],
-    people: list[tuple[bytes, pygit2.Signature]],
+    people: list[tuple[bytes, Actor, datetime]],
     message: bytes,
     encoding: str | None,
 ) -> bytes:
@@ -170,7 +164,11 @@ def _content(
     if b"\0" in message:
         raise GitError("could not write a commit: its message has a NUL in it")
     lines = [b"tree %s" % tree.encode(), *(b"parent %s" % p.encode() for p in parents)]
-    for role, person in people:
+    for role, actor, at in people:
+        try:
+            person = signature(actor, at, encoding)
+        except (pygit2.GitError, ValueError) as error:
+            raise GitError(f"could not write a commit: {error}") from None
         sign, minutes = "-" if person.offset < 0 else "+", abs(person.offset)
         when = f"{person.time} {sign}{minutes // 60:02d}{minutes % 60:02d}".encode()
         lines.append(b"%s %s <%s> %s" % (role, person.raw_name, person.raw_email, when))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from git_batch.app import aftermath
+from git_batch.app import aftermath, preconditions
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, must_choose, outside_of_tasks
@@ -107,7 +107,9 @@ class Deciding:
         try:
             if not self._ends:
                 aftermath.refuse(s.repo)
-            return Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
+            journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
+            preconditions.unlocked(s, journal.state.slug, journal.state.branch, self._batch)
+            return journal
         except BatchError:
             self._lock.release()
             raise

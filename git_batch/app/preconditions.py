@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from git_batch.app.session import Session
+from git_batch.core.chain import RECORDS
 from git_batch.core.codec import quote
+from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState, Plan, Task
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import commits, signing
+from git_batch.repo.attempts import namespace
+from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
 from git_batch.repo.repository import Dirt
+from git_batch.repo.stalelocks import clear_stale_locks
 
 _LISTED = 20
 
@@ -26,6 +31,19 @@ def no_operation(session: Session) -> None:
     if going_on is not None:
         article = "an" if going_on.name[0] in "aeiou" else "a"
         raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
+
+
+def unlocked(
+    session: Session,
+    slug: str,
+    branch: str,
+    batch: BatchId | None = None,
+    note: Callable[[str], None] | None = None,
+) -> None:
+    """Remove the locks that a crash of ours left on a batch's refs; under the run lock only."""
+    names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
+    names += [] if batch is None else [namespace(batch)]
+    clear_stale_locks(session.repo, session.refs, names, note or session.note)
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

@@ -111,6 +111,7 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
         # What is ahead here stays so; its branch may still have to follow.
         ahead = here if relation is Relation.AHEAD else None
         theirs = _read(session, one.batch, ahead or one.there)
+        preconditions.unlocked(session, theirs.header.slug, theirs.header.branch)
         tip = session.refs.read(theirs.ref)
         _may_follow(session, theirs, tip)
         changed = theirs.record != here

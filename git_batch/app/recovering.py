@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from git_batch.app import preconditions
 from git_batch.app.planning import load_plan
 from git_batch.app.session import Session, outside_of_tasks
 from git_batch.app.verifying import commit_of, tracking_copies
@@ -66,6 +67,7 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
     outside_of_tasks()
     case = _case(session, named, at)
     with RunLock(session.repo, case.batch, at):
+        preconditions.unlocked(session, case.batch.rpartition("-")[0], case.branch, case.batch)
         current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
         said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]
         said = said if aside else []

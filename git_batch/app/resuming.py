@@ -19,7 +19,7 @@ from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, load_plan
 from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
-from git_batch.app.starting import Bounds, Outcome, lock_names, take_branch
+from git_batch.app.starting import Bounds, Outcome, take_branch
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId
@@ -27,11 +27,9 @@ from git_batch.core.model import BatchState, accepted
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import fingerprint, history, trust
-from git_batch.repo.attempts import namespace
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
-from git_batch.repo.stalelocks import clear_stale_locks
 from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_of
 
@@ -65,8 +63,8 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         aftermath.settle(session.repo, tools.progress.note, ways)
         who = session.idents()
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
-        names = (*lock_names(journal.state.slug, journal.state.branch), namespace(batch))
-        clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
+        slug, branch = journal.state.slug, journal.state.branch
+        preconditions.unlocked(session, slug, branch, batch, tools.progress.note)
         follow(session, journal.state)
         if journal.state.status in _OVER:
             let_go(session, journal.state)

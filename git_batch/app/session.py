@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
     from git_batch.repo.refs import Refs
 
 
-class Session:
-    """An open repository."""
+def _nowhere(text: str) -> None:
+    """Drop a note."""
 
-    def __init__(self, repo: Repository) -> None:
-        self.repo = repo
+
+class Session:
+    """An open repository.
+
+    Attributes:
+        note: says to a person what is found and put right on the way.
+    """
+
+    def __init__(self, repo: Repository, note: Callable[[str], None] = _nowhere) -> None:
+        self.repo, self.note = repo, note
 
     @cached_property
     def refs(self) -> Refs:
@@ -40,9 +49,9 @@ class Session:
         return commits.idents(self.repo)
 
 
-def open_session(start: str = ".") -> Session:
+def open_session(start: str = ".", note: Callable[[str], None] = _nowhere) -> Session:
     """Open the repository that a directory belongs to."""
-    return Session(Repository.open(start))
+    return Session(Repository.open(start), note)
 
 
 def now() -> datetime:

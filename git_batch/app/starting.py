@@ -19,16 +19,14 @@ from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Budget, Plan
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, fingerprint, trust
-from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
-from git_batch.repo.stalelocks import clear_stale_locks, wait_for
+from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
 
 
@@ -140,8 +138,8 @@ def start(
     batch = new_batch_id(proposal.plan.slug)
     with Bell(session, tools) as bell, RunLock(session.repo, batch, at):
         aftermath.settle(session.repo, tools.progress.note)
-        names = lock_names(proposal.plan.slug, proposal.authorization.branch)
-        clear_stale_locks(session.repo, session.refs, names, tools.progress.note)
+        slug, branch = proposal.plan.slug, proposal.authorization.branch
+        preconditions.unlocked(session, slug, branch, note=tools.progress.note)
         claim(session, proposal.plan.slug, batch, proposal.who, at)
         journal = Journal.create(
             session.repo, session.refs, proposal.plan, who=proposal.who, runner=runner
@@ -150,11 +148,6 @@ def start(
         take_branch(session, journal.state)
         state = let_go(session, bell.drive(journal, proposal.who, runner))
         return Outcome(state, proposal.plan)
-
-
-def lock_names(slug: str, branch: str) -> tuple[str, ...]:
-    """Name the refs on which a crash, perhaps of a start, may have left a lock."""
-    return RECORDS, claim_ref(slug), f"refs/heads/{branch}"
 
 
 @dataclass(frozen=True, slots=True)

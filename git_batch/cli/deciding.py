@@ -6,7 +6,7 @@ import click
 
 from git_batch.app import deciding
 from git_batch.app.session import now, open_session
-from git_batch.cli.output import out
+from git_batch.cli.output import out, told_session
 from git_batch.errors import ExitCode
 
 
@@ -17,7 +17,7 @@ from git_batch.errors import ExitCode
               help="Begin with the kept work of attempt N.")  # fmt: skip
 def retry_command(task: str, message: str, from_attempt: int | None) -> int:
     """Let a parked TASK run again; `git batch resume` then does it."""
-    state = deciding.retry(open_session(), task, words=message, from_attempt=from_attempt, at=now())
+    state = deciding.retry(told_session(), task, words=message, from_attempt=from_attempt, at=now())
     out(f"'{task}' will run again")
     return _then_resume(state.batch_id)
 
@@ -28,7 +28,7 @@ def retry_command(task: str, message: str, from_attempt: int | None) -> int:
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def skip_command(task: str, dependents: bool, message: str) -> int:
     """Take TASK out of the batch."""
-    state = deciding.skip(open_session(), task, words=message, dependents=dependents, at=now())
+    state = deciding.skip(told_session(), task, words=message, dependents=dependents, at=now())
     out(f"'{task}' was taken out" + (" with all that needs it" if dependents else ""))
     return _then_resume(state.batch_id)
 
@@ -51,6 +51,6 @@ def stop_command(batch: str | None) -> int:
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def abandon_command(batch: str | None, message: str) -> int:
     """End a batch for good; its commits, its record and all kept work stay."""
-    state = deciding.abandon(open_session(), batch, words=message, at=now())
+    state = deciding.abandon(told_session(), batch, words=message, at=now())
     out(f"'{state.batch_id}' was abandoned; its branch '{state.branch}' and all kept work stay")
     return ExitCode.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from git_batch.cli.output import emit, json_option, out
+from git_batch.cli.output import emit, json_option, out, told_session
 from git_batch.errors import ExitCode
 
 
@@ -96,10 +96,10 @@ def find_command(task: str | None, rev: str | None, as_json: bool) -> int:
 def bless_command(batch: str | None, message: str) -> int:
     """Record the commits that you put on top of a batch's branch as foreign."""
     from git_batch.app.blessing import bless
-    from git_batch.app.session import now, open_session
+    from git_batch.app.session import now
     from git_batch.core.standing import RESUMABLE
 
-    done = bless(open_session(), batch, words=message, at=now())
+    done = bless(told_session(), batch, words=message, at=now())
     many = f"{len(done.commits)} commits are" if len(done.commits) > 1 else "one commit is"
     out(f"{many} recorded as foreign on '{done.state.branch}':")
     out("\n".join(f"    {oid}" for oid in done.commits))
@@ -119,8 +119,8 @@ def recover_command(branch: str | None, plan: str | None) -> int:
     trailers of the commits; what these can't prove is said.
     """
     from git_batch.app.recovering import recover
-    from git_batch.app.session import now, open_session
+    from git_batch.app.session import now
 
-    for line in recover(open_session(), branch, plan=plan, at=now()):
+    for line in recover(told_session(), branch, plan=plan, at=now()):
         out(line)
     return ExitCode.OK

@@ -16,6 +16,7 @@ import click
 from git_batch.views.escape import json_text, printable
 
 if TYPE_CHECKING:  # reading commands have no use for them, and must start fast
+    from git_batch.app.session import Session
     from git_batch.core.events import Event
     from git_batch.core.model import BatchState
 
@@ -26,6 +27,13 @@ def json_option(command: F) -> F:
     """Add `--json` to a reading command."""
     option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     return option(command)
+
+
+def told_session() -> Session:
+    """Open the repository here; what is noted on the way is said on stderr."""
+    from git_batch.app.session import open_session
+
+    return open_session(note=Printer().note)
 
 
 def out(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from git_batch.app.session import now, open_session
-from git_batch.cli.output import out
+from git_batch.cli.output import out, told_session
 from git_batch.errors import ExitCode
 from git_batch.views import sharing as view
 
@@ -48,7 +48,7 @@ def pull_command(remote: str | None, batch: str | None) -> int:
     """
     from git_batch.app.pulling import pull
 
-    done = pull(open_session(), remote, batch, at=now())
+    done = pull(told_session(), remote, batch, at=now())
     taken = [(each.batch, each.branch, each.head, each.changed) for each in done.taken]
     out(view.pulled_text(done.remote, taken, done.left))
     return ExitCode.OK

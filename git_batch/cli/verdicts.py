@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from git_batch.app.session import now, open_session
-from git_batch.cli.output import out
+from git_batch.app.session import now
+from git_batch.cli.output import out, told_session
 from git_batch.core.events import Verdict
 from git_batch.errors import ExitCode
 
@@ -22,7 +22,7 @@ def review_command(task: str, verdict: str | None, message: str) -> int:
 
     if verdict is None:
         raise click.UsageError("give a verdict: --accept, --rework or --reject")
-    state = review(open_session(), task, Verdict(verdict), words=message, at=now())
+    state = review(told_session(), task, Verdict(verdict), words=message, at=now())
     out(f"'{task}': {verdict} is recorded")
     out(f"go on: git batch resume {state.batch_id}")
     return ExitCode.OK
@@ -37,7 +37,7 @@ def adopt_command(task: str, attempt: int | None, message: str) -> int:
     """Take your fix in the working tree, or kept work, as the work of a parked TASK."""
     from git_batch.app.adopting import adopt
 
-    state = adopt(open_session(), task, attempt=attempt, words=message, at=now())
+    state = adopt(told_session(), task, attempt=attempt, words=message, at=now())
     out(f"'{task}' has its work now; scope and checks come with its commit")
     out(f"go on: git batch resume {state.batch_id}")
     return ExitCode.OK
@@ -51,7 +51,7 @@ def undo_command(task: str, redo: bool, message: str) -> int:
     """Revert a committed TASK, and the committed tasks that need it, by commits of their own."""
     from git_batch.app.undoing import undo
 
-    state = undo(open_session(), task, redo=redo, words=message, at=now())
+    state = undo(told_session(), task, redo=redo, words=message, at=now())
     out(f"'{task}' was taken back; '{state.branch}' is at {state.head[:12]}")
     if redo:
         out(f"go on: git batch resume {state.batch_id}")
@@ -66,7 +66,7 @@ def rebase_command(batch: str | None, onto: str, message: str) -> int:
     """Put the batch on another base; `git batch resume` then replays and checks its commits."""
     from git_batch.app.rebasing import rebase
 
-    done = rebase(open_session(), batch, onto=onto, words=message, at=now())
+    done = rebase(told_session(), batch, onto=onto, words=message, at=now())
     state = done.state
     many = "1 commit" if len(done.tasks) == 1 else f"{len(done.tasks)} commits"
     out(f"'{state.batch_id}' was rebased from {done.left.base[:12]} onto {state.base[:12]}")

@@ -34,9 +34,11 @@ from typing import Any, NoReturn
 
 import pygit2
 
+from git_batch.app.rebasing import rebase
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
 from git_batch.app.starting import Bounds, Proposal, StartRequest, start
+from git_batch.app.undoing import undo
 from git_batch.core.attempt import Attempt
 from git_batch.core.events import KINDS, Event
 from git_batch.core.model import BatchState
@@ -330,6 +332,10 @@ def perform(request: Request) -> Request:
             if request["action"] == "start":
                 wanted = StartRequest(plan=request.get("plan"), bounds=bounds)
                 state = start(open_session(), wanted, confirm_start, tools).state
+            elif request["action"] == "rebase":
+                state = rebase(open_session(), None, onto="main", words="", at=now()).state
+            elif request["action"] == "undo":
+                state = undo(open_session(), request["task"], redo=False, words="", at=now())
             else:
                 again = ResumeRequest(
                     bounds=bounds, kill_orphans=request.get("kill_orphans", False)

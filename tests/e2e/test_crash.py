@@ -251,6 +251,51 @@ def test_killed_at_steps_of_its_end_a_batch_is_complete_and_lets_go_of_its_slug(
     kill_and_resume(killers, scene, goal, place, range(first, len(goal.steps) + 1, 2))
 
 
+def stopped(killer: Killer, scene: Scene) -> Scene:
+    """Run the batch to its end, and let its base move on."""
+    assert killer.run(scene, "start", env=FAST).state
+    scene.git("switch", "-q", "main")
+    (scene.top / "upstream").write_text("moved\n")
+    scene.git("add", "upstream")
+    scene.git("commit", "-qm", "upstream")
+    scene.git("switch", "-q", "batch/demo")
+    return scene
+
+
+@pytest.mark.parametrize("decision", ["rebase", "undo"])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_a_decision_that_moves_the_branch_is_made_once_wherever_it_is_killed(
+    killers: list[Killer], scene: Scene, place: Path, decision: str, every: int
+) -> None:
+    stopped(killers[0], scene)
+    more: dict[str, Any] = {"task": "new", "env": FAST}
+    with scenes.copied(scene, place / "goal") as copy:
+        steps = killers[0].run(copy, decision, **more).steps
+        goal = killers[0].run(copy, "resume", env=FAST)
+        series = copy.series()
+    assert len(steps) > 10
+
+    def act(killer: Killer, n: int) -> None:
+        with scenes.copied(scene, place / str(n)) as copy:
+            assert killer.run(copy, decision, kill=n, **more).killed
+            again = killer.run(copy, decision, **more)
+            # Either it had not been recorded, or it is told that it was.
+            said = again.error["message"] if again.error else ""
+            assert again.state or "already" in said or "not possible" in said, again
+            last = killer.run(copy, "resume", env=FAST)
+            assert last.state
+            scenes.whole(copy, last)
+            assert scenes.outcomes(last) == scenes.outcomes(goal)
+            assert copy.series() == series
+            (record,) = (name for name in copy.refs() if name.startswith("refs/notes/batch/"))
+            events = copy.git("log", "--format=%s", "--first-parent", record)
+            assert events.count(f"{decision} decided by") == 1
+
+    # While a ref is being moved its lock is there: the kill that was most often wrong.
+    locked = {n for n, step in enumerate(steps, 1) if step.startswith("swap ")}
+    in_parallel(killers, act, sorted({*range(1, len(steps) + 1, every), *locked}))
+
+
 @pytest.mark.long
 def test_garbage_collected_after_each_kill(
     killers: list[Killer], scene: Scene, place: Path

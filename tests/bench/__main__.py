@@ -159,6 +159,9 @@ def main(args: list[str]) -> int:
     """Run the named benches, or all."""
     quick = "--quick" in args
     names = [a for a in args if not a.startswith("-")] or list(BENCHES)
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.exit(f"error: there is no bench '{unknown[0]}'; there are: {', '.join(BENCHES)}")
     missed = 0
     with tempfile.TemporaryDirectory(prefix="git-batch-bench-") as home:
         bench = Bench(Path(home), quick=quick)

@@ -25,6 +25,7 @@ from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import (
+    IN_THE_CHANGE,
     RESUMABLE,
     REWORKABLE,
     BatchStatus,
@@ -259,7 +260,7 @@ def next_action(outcome: Outcome, task: TaskId) -> str:
     """Say which command helps a person with a parked task."""
     if outcome is Outcome.BLOCKED:
         return f"git batch retry {task} -m 'ANSWER'"
-    if outcome in (Outcome.SCOPE_REFUSED, Outcome.PROTECTED_CHANGED, Outcome.EMPTY):
+    if outcome in IN_THE_CHANGE:
         return f"git batch show {task} --diff"
     if outcome in (Outcome.HISTORY_CHANGED, Outcome.TAMPERED):
         return f"git batch show {task}"

@@ -86,6 +86,19 @@ class Outcome(StrEnum):
     NOT_RUN_STOPPED = "not_run_stopped"
 
 
+IN_THE_CHANGE = frozenset(
+    {
+        Outcome.SCOPE_REFUSED,
+        Outcome.PROTECTED_CHANGED,
+        Outcome.CHECK_CHANGED_TREE,
+        Outcome.REVIEW_PENDING,
+        Outcome.REVIEW_REWORK,
+        Outcome.REVIEW_REJECTED,
+        Outcome.REVIEW_CHANGED_TREE,
+    }
+)
+"""Outcomes whose reason is in what was changed rather than in what was printed."""
+
 REWORKABLE = frozenset(
     {
         Outcome.CHECK_FAILED,

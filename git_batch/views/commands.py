@@ -8,25 +8,18 @@ what a command is for. Only commands that exist are named: what can't be done ye
 from __future__ import annotations
 
 from git_batch.core.model import BatchState, Plan
-from git_batch.core.standing import RESUMABLE, BatchStatus, Outcome, StopReason, TaskStatus
+from git_batch.core.standing import (
+    IN_THE_CHANGE,
+    RESUMABLE,
+    BatchStatus,
+    Outcome,
+    StopReason,
+    TaskStatus,
+)
 from git_batch.views.escape import one_line, shell_word
 from git_batch.views.standing import Board, Standing
 
 Labelled = tuple[str, str]
-
-_LOOK_AT_THE_CHANGE = frozenset(
-    {
-        Outcome.SCOPE_REFUSED,
-        Outcome.PROTECTED_CHANGED,
-        Outcome.EMPTY,
-        Outcome.CHECK_CHANGED_TREE,
-        Outcome.REVIEW_PENDING,
-        Outcome.REVIEW_REWORK,
-        Outcome.REVIEW_REJECTED,
-        Outcome.REVIEW_CHANGED_TREE,
-    }
-)
-"""Outcomes whose reason is in what was changed rather than in what was printed."""
 
 
 def task_commands(board: Board, standing: Standing) -> list[Labelled]:
@@ -90,7 +83,7 @@ def look(standing: Standing) -> str:
     """Give the command that shows why a task stands where it does."""
     last = standing.last
     unapplied = standing.replays is not None and last is not None and last.ref is None
-    what = "--diff" if unapplied or standing.outcome in _LOOK_AT_THE_CHANGE else "--output"
+    what = "--diff" if unapplied or standing.outcome in IN_THE_CHANGE else "--output"
     return f"git batch show {standing.task.id} {what}"
 
 

@@ -623,7 +623,7 @@ def test_attempts_are_numbered_over_the_tasks_whole_life() -> None:
         (Outcome.BLOCKED, "git batch retry a -m 'ANSWER'"),
         (Outcome.SCOPE_REFUSED, "git batch show a --diff"),
         (Outcome.PROTECTED_CHANGED, "git batch show a --diff"),
-        (Outcome.EMPTY, "git batch show a --diff"),
+        (Outcome.EMPTY, "git batch show a --output"),
         (CF, "git batch show a --output"),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from typing import Any
 
 import click
 
@@ -65,48 +66,36 @@ def bound_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options to a command, which gets them as its argument `asked`."""
 
     @wraps(command)
-    def gathered(
-        *,
-        max_tasks: tuple[bool, int] | None,
-        deadline: float | datetime | None,
-        expires: float | datetime | None,
-        qa_failures: int | None,
-        fail_fast: bool,
-        claim: str | None,
-        sign: bool,
-        yes: bool,
-        recheck: bool,
-        **own: object,
-    ) -> int:
-        relative, number = max_tasks or (False, None)
-        bounds = Bounds(
-            max_tasks=None if relative else number,
-            extra_tasks=number if relative else None,
-            deadline=deadline,
-            expires=expires,
-            qa_failures=qa_failures,
-            fail_fast=fail_fast,
-            claim=claim,
-            sign=sign,
-        )
-        return command(asked=Asked(bounds, yes, recheck), **own)
+    def gathered(*, yes: bool, recheck: bool, **given: Any) -> int:
+        bounds = _bounds(**{name: given.pop(name) for name in _NAMES})
+        return command(asked=Asked(bounds, yes, recheck), **given)
 
     options: Callable[..., int] = gathered
-    for option in (
-        click.option("--qa-failures", type=click.IntRange(min=1), metavar="N",
-                     help="End the run after N failing checks in a row."),
-        click.option("--expires", type=Moment(), help="Start no task after this."),
-        click.option("--deadline", type=Moment(), help="Start no task after this."),
-        click.option("--max-tasks", type=Tasks(), metavar="N",
-                     help="Start at most N tasks in all; with resume also +N, that many more."),
-        click.option("--sign", is_flag=True,
-                     help="Sign the authorization with your git signing key."),
-        click.option("--claim", metavar="REMOTE",
-                     help="Claim each task on a remote, so that no other machine runs it."),
-        click.option("--recheck", is_flag=True,
-                     help="Run checks also where they have passed on the same tree."),
-        click.option("-x", "--fail-fast", is_flag=True, help="End the run at the first park."),
-        click.option("-y", "--yes", is_flag=True, help="Confirm without being asked."),
-    ):  # fmt: skip
+    for option in _OPTIONS:
         options = option(options)
     return options
+
+
+def _bounds(max_tasks: tuple[bool, int] | None, **given: Any) -> Bounds:
+    relative, number = max_tasks or (False, None)
+    total, extra = (None, number) if relative else (number, None)
+    return Bounds(max_tasks=total, extra_tasks=extra, **given)
+
+
+_NAMES = ("max_tasks", "deadline", "expires", "qa_failures", "fail_fast", "claim", "sign")
+_OPTIONS = (
+    click.option("--qa-failures", type=click.IntRange(min=1), metavar="N",
+                 help="End the run after N failing checks in a row."),
+    click.option("--expires", type=Moment(), help="Start no task after this."),
+    click.option("--deadline", type=Moment(), help="Start no task after this."),
+    click.option("--max-tasks", type=Tasks(), metavar="N",
+                 help="Start at most N tasks in all; with resume also +N, that many more."),
+    click.option("--sign", is_flag=True,
+                 help="Sign the authorization with your git signing key."),
+    click.option("--claim", metavar="REMOTE",
+                 help="Claim each task on a remote, so that no other machine runs it."),
+    click.option("--recheck", is_flag=True,
+                 help="Run checks also where they have passed on the same tree."),
+    click.option("-x", "--fail-fast", is_flag=True, help="End the run at the first park."),
+    click.option("-y", "--yes", is_flag=True, help="Confirm without being asked."),
+)  # fmt: skip

@@ -12,7 +12,8 @@ clearing its environment. No single trace of it is enough, so four are used, the
    that of any other run on this machine, of another clone of the same batch, too; while the first
    trace can be had it isn't looked at, since it proves less.
 4. **The lock**: an open file that the command inherits, with a shared flock(2) on it. It outlives
-   a kill -9 of the runner, which the first two don't; the next run finds its holders (`living`).
+   a kill -9 of the runner, which the first two don't; the next run finds its holders (`living`),
+   and whoever is in the control group of the killed run, where it had one (`group`).
 
 Rules of the room:
 
@@ -25,9 +26,7 @@ Rules of the room:
 * A zombie is not alive; ours are reaped, by pid, never by `waitpid(-1)`.
 
 Elsewhere than on Linux there is neither adoption nor /proc: the process group is ended as a whole,
-and what left it escapes. cgroup2 is left out: one that may be written to needs a delegated
-hierarchy, the command would have to join it between fork and exec, which costs a real fork (20
-times a vfork in a large process), and adoption already ends all that it would.
+and what left it escapes.
 """
 
 from __future__ import annotations
@@ -231,17 +230,20 @@ def sweep(
     return Swept(tuple(named.values()), ())
 
 
-def living(lock_path: Path, marker_prefix: str) -> list[Leftover]:
+def living(
+    lock_path: Path, marker_prefix: str, group: frozenset[int] = frozenset()
+) -> list[Leftover]:
     """List what an earlier run left alive, oldest first, this process excepted.
 
     Args:
         lock_path: the lock file whose descriptor the commands inherited.
         marker_prefix: what the markers of the run begin with, its last character being one that
             ends an id; empty to go by the lock alone.
+        group: the processes of the run's control group.
 
     Returns:
-        Holders of a lock on the file, processes with the marker, and the children of both. Empty
-        where there is no /proc; the lock itself still tells whether there is somebody.
+        They, holders of a lock on the file, processes with the marker, and all their children.
+        Empty where there is no /proc; the lock itself still tells whether there is somebody.
     """
     try:
         stat = lock_path.stat()
@@ -257,7 +259,8 @@ def living(lock_path: Path, marker_prefix: str) -> list[Leftover]:
         if not process.dead
         and pid != os.getpid()
         and (
-            (marker is not None and procfs.has_variable(pid, marker))
+            pid in group
+            or (marker is not None and procfs.has_variable(pid, marker))
             or (file is not None and procfs.holds_lock(pid, file, lock_path.name))
         )
     }

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from git_batch.run.group import RunGroup
 from tests.conftest import git
 from tests.e2e.job import BRANCH, argv, batch, committed, outcomes, task, tasks, told, write
+from tests.e2e.near import near
 from tests.e2e.scene import environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -277,6 +279,37 @@ def test_an_orphan_that_closed_the_lock_is_found_by_its_mark(
     assert not alive(orphan)
     assert not alive(int(pidfile.read_text()))
     assert at_work_in(repo) == []
+    assert committed(repo) == ["one"]
+
+
+def test_an_orphan_that_shed_every_trace_is_found_by_its_control_group(
+    repo: Path, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunGroup(str(tmp_path)) as trial:
+        if trial.path is None:
+            pytest.skip("no control group can be made here")
+    script, pidfile, flag = (repo.parent / name for name in ("escape.py", "pid", "flag"))
+    last = "time.sleep(600)\n"
+    assert ESCAPES.endswith(last)
+    sleeps = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+    script.write_text(f"{ESCAPES.removesuffix(last)}os.execve(sys.executable, {sleeps}, {{}})\n")
+    run = f"test -e {flag} || {{ {sys.executable} {script} {pidfile}; sleep 600; }}"
+    write(repo, task("one", f"{run}; echo 1 >src/1"))
+    process = begin(repo)
+    until(lambda: pidfile.exists() and pidfile.read_text())
+    orphan = int(pidfile.read_text())
+    process.kill()
+    process.communicate()
+    for left in pids_in(repo):
+        if left != orphan:
+            os.kill(left, signal.SIGKILL)
+    until(lambda: len(at_work_in(repo)) == 1)
+    assert alive(orphan)
+    flag.touch()
+    monkeypatch.setattr("git_batch.app.aftermath.LOCK_WAIT", 0.2)
+    assert f"\t{orphan}  " in near(repo, "resume", status=3).err
+    near(repo, "resume", "--kill-orphans")
+    assert not alive(orphan)
     assert committed(repo) == ["one"]
 
 

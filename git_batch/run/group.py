@@ -1,0 +1,144 @@
+"""A control group of a run's own (cgroup2), where kernel and rights allow one.
+
+The runner moves into it once, when a run begins, so whatever a task starts is in it, however it
+forks, whatever it closes or clears; nothing is spent per command. While the runner lives adoption
+proves more (`descendants`). After a kill -9 the group is the strongest trace: whoever is still in
+it is of that run. A file of our scratch directory names it.
+
+There is none without cgroup2, without the right to make a group below one's own (most containers, a
+session that delegates nothing), and on other systems than Linux; the other traces remain. A group
+that a killed run left is removed, once empty, by any later run below the same group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+FILE = "run.group"
+"""Names the group, in our scratch directory of a working tree."""
+
+_PREFIX = "git-batch-"
+_PROCS = "cgroup.procs"
+
+
+class RunGroup:
+    """The group of a run, from its begin to its end; none where there can't be one.
+
+    Attributes:
+        path: the group's directory; None if there is none.
+    """
+
+    def __init__(self, scratch: str) -> None:
+        self._file = os.path.join(scratch, FILE)
+        self.path: str | None = None
+
+    def __enter__(self) -> Self:
+        above = _own()
+        if above is None:
+            return self
+        path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
+        try:
+            _remove_empty(above)
+            with open(self._file, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(path)
+            os.mkdir(path, 0o755)
+            _join(path)
+            self.path = path
+        except OSError:  # not ours to make one, or to move there
+            self._forget(path)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if self.path is None:
+            return
+        with contextlib.suppress(OSError):
+            _join(os.path.dirname(self.path))
+        self._forget(self.path)
+
+    def _forget(self, path: str) -> None:
+        """Remove the group, unless something that could not be ended is in it: that stays known."""
+        try:
+            _remove(path)
+        except OSError:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._file)
+
+
+def members(scratch: str) -> frozenset[int]:
+    """List the processes that are in the group of the last run, groups of theirs included."""
+    try:
+        with open(os.path.join(scratch, FILE), encoding="utf-8", errors="surrogateescape") as file:
+            path = file.read(4096)
+    except OSError:
+        return frozenset()
+    if not (os.path.basename(path).startswith(_PREFIX) and _is_group(path)):
+        return frozenset()
+    return frozenset(pid for folder, _, _ in os.walk(path) for pid in _read(folder))
+
+
+def _own() -> str | None:
+    """Find the directory of the group that this process is in; None without cgroup2."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            here = next((line[3:].rstrip("\n") for line in file if line.startswith("0::")), None)
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = [line.split(" ") for line in file if " - cgroup2 " in line]
+    except OSError:
+        return None
+    if here is None:
+        return None
+    for words in mounts:
+        root, place = words[3].rstrip("/"), words[4]
+        if here.startswith(f"{root}/"):
+            path = place + here.removeprefix(root).rstrip("/")
+            if os.getpid() in _read(path):  # else the names are those of another namespace
+                return path
+    return None
+
+
+def _is_group(path: str) -> bool:
+    return os.path.isabs(path) and os.path.isfile(os.path.join(path, _PROCS))
+
+
+def _join(path: str) -> None:
+    fd = os.open(os.path.join(path, _PROCS), os.O_WRONLY | os.O_CLOEXEC)  # never made by us
+    try:
+        os.write(fd, b"0")  # whoever writes
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> Iterable[int]:
+    try:
+        with open(os.path.join(path, _PROCS), encoding="ascii") as file:
+            return [int(line) for line in file]
+    except (OSError, ValueError):
+        return ()
+
+
+def _remove_empty(above: str) -> None:
+    """Remove groups that killed runs left; one with a process in it can't be removed."""
+    for name in os.listdir(above):
+        if name.startswith(_PREFIX):
+            with contextlib.suppress(OSError):
+                _remove(os.path.join(above, name))
+
+
+def _remove(path: str) -> None:
+    """Remove a group with those that were made in it."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        os.rmdir(folder)

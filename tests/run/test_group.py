@@ -1,0 +1,146 @@
+"""Control groups, in the one that this test runs in; skipped where none can be made there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from git_batch.run import group
+from git_batch.run.descendants import end, living
+from git_batch.run.group import FILE, RunGroup, members
+
+ROOT = Path(__file__).parents[2]
+
+ESCAPED = """
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.closerange(0, 256)
+os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"], {})
+"""
+RUNNER = """
+import subprocess, sys, time
+from git_batch.run.group import RunGroup
+with RunGroup(sys.argv[1]) as mine:
+    subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
+    print(mine.path, flush=True)
+    time.sleep(600)
+"""
+
+
+def until(condition: Callable[[], object]) -> None:
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def here() -> str:
+    return Path("/proc/self/cgroup").read_text()
+
+
+@pytest.fixture
+def above(tmp_path: Path) -> Path:
+    """Name the group of this process; skipped unless another can be made below it."""
+    with RunGroup(str(tmp_path)) as trial:
+        if trial.path is None:
+            pytest.skip("no control group can be made here")
+        return Path(trial.path).parent
+
+
+@pytest.fixture
+def killed(above: Path, tmp_path: Path) -> Iterator[str]:
+    """Kill a runner whose command left a process that closed and cleared all it had."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(tmp_path), ESCAPED], cwd=ROOT, stdout=subprocess.PIPE
+    ) as runner:
+        assert runner.stdout
+        path = runner.stdout.readline().decode().strip()
+        runner.kill()
+    until(lambda: len(members(str(tmp_path))) == 1)
+    yield path
+    for pid in members(str(tmp_path)):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
+    before = here()
+    with RunGroup(str(tmp_path)) as mine:
+        assert mine.path is not None
+        assert Path(mine.path).parent == above
+        assert here() != before
+        assert (tmp_path / FILE).read_text() == mine.path
+        assert os.getpid() in members(str(tmp_path))
+    assert here() == before
+    assert not Path(mine.path).exists()
+    assert not (tmp_path / FILE).exists()
+    assert members(str(tmp_path)) == frozenset()
+
+
+def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert living(gone, "") == []
+    (left,) = living(gone, "", members(str(tmp_path)))
+    assert "time.sleep(600)" in left.command
+    assert end([left], grace=0.2) == []
+    assert living(gone, "", members(str(tmp_path))) == []
+    with RunGroup(str(tmp_path)):
+        assert not Path(killed).exists(), "the next run removes what is empty"
+
+
+def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
+    with RunGroup(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
+        child_pid = child.pid
+        with RunGroup(str(tmp_path / "..")) as other:  # another run below the same group
+            assert child_pid in members(str(tmp_path))
+            assert other.path is not None
+        child.kill()
+    (tmp_path / "survivor").mkdir()
+    mine = RunGroup(str(tmp_path / "survivor"))
+    mine.__enter__()
+    with subprocess.Popen(["sleep", "600"]) as child:
+        mine.__exit__(None, None, None)
+        assert members(str(tmp_path / "survivor")) == {child.pid}
+        child.kill()
+
+
+def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
+    with RunGroup(str(tmp_path)) as mine:
+        assert mine.path is not None
+        inner = Path(mine.path, "made by a command")
+        inner.mkdir()
+        with subprocess.Popen(["sleep", "600"]) as child:
+            (inner / "cgroup.procs").write_text(str(child.pid))
+            assert {child.pid, os.getpid()} <= members(str(tmp_path))
+            child.kill()
+    assert not inner.exists()
+
+
+def test_without_the_right_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "_own", lambda: str(tmp_path / "not" / "there"))
+    with RunGroup(str(tmp_path)) as mine:
+        assert mine.path is None
+    monkeypatch.setattr(group, "_own", lambda: str(tmp_path))  # a folder that is no group
+    with RunGroup(str(tmp_path)) as mine:
+        assert mine.path is None
+    monkeypatch.setattr(group, "_own", lambda: None)
+    with RunGroup(str(tmp_path)) as mine:
+        assert mine.path is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "relative/git-batch-1", "/tmp", "/sys/fs/cgroup", "/proc/self/git-batch-x", "\0"]
+)
+def test_what_is_no_group_of_a_run_names_nobody(tmp_path: Path, text: str) -> None:
+    assert members(str(tmp_path)) == frozenset()
+    (tmp_path / FILE).write_text(text)
+    assert members(str(tmp_path)) == frozenset()

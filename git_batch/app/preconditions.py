@@ -43,7 +43,7 @@ def unlocked(
     """Remove the locks that a crash of ours left on a batch's refs; under the run lock only."""
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
     names += [] if batch is None else [namespace(batch)]
-    clear_stale_locks(session.repo, session.refs, names, note or session.note)
+    clear_stale_locks(session.repo, session.refs.read, names, note or session.note)
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

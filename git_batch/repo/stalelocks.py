@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from git_batch.errors import LockedError
 
 if TYPE_CHECKING:
-    from git_batch.repo.refs import Refs
+    from git_batch.core.ids import Oid
     from git_batch.repo.repository import Repository
 
 PASSING = 0.5
@@ -42,11 +42,15 @@ _MOST = 4096
 
 
 def clear_stale_locks(
-    repo: Repository, refs: Refs, names: Iterable[str], note: Callable[[str], None]
+    repo: Repository,
+    read: Callable[[str], Oid | None],
+    names: Iterable[str],
+    note: Callable[[str], None],
 ) -> None:
     """Remove the locks that a crash left on refs of ours; to be called under the run lock.
 
     Args:
+        read: gives what a ref is at.
         names: full names of refs; one that ends in a slash stands for all below it.
         note: is told each lock that was removed.
     """
@@ -61,7 +65,7 @@ def clear_stale_locks(
             os.unlink(path)
             note(
                 f"removed the lock that a crash left on '{ref}' ({said}); "
-                f"the ref is at {refs.read(ref) or 'nothing'}"
+                f"the ref is at {read(ref) or 'nothing'}"
             )
 
 

@@ -105,9 +105,13 @@ def children() -> frozenset[int]:
 
 
 def command_of(pid: int, stat: Stat) -> str:
-    """Return the command line of a process, its bare name in brackets if it has none."""
+    """Return the command line of a process, its bare name in brackets if it has none.
+
+    It is one line: a process must not be able to write lines of ours by what it calls itself.
+    """
     line = _read(f"/proc/{pid}/cmdline", _COMMAND_BYTES).rstrip(b"\0")
-    return os.fsdecode(line.replace(b"\0", b" ") or b"[" + stat.name + b"]")
+    text = os.fsdecode(line.replace(b"\0", b" ") or b"[" + stat.name + b"]")
+    return " ".join(text.split())
 
 
 def has_variable(pid: int, start: bytes) -> bool:

@@ -261,10 +261,10 @@ def test_strange_names(tmp_path: Path) -> None:
         stat = procfs.stat_of(process.pid)
         assert stat is not None
         assert (stat.name, stat.parent, stat.dead) == (b"a) R 1\n(b", os.getpid(), False)
-        assert procfs.command_of(process.pid, stat) == f"{program} 600"
+        assert procfs.command_of(process.pid, stat) == f"{program} 600".replace("\n", " ")
         process.kill()
         wait_for(lambda: not is_alive(process.pid))
-        assert procfs.command_of(process.pid, stat) == "[a) R 1\n(b]"
+        assert procfs.command_of(process.pid, stat) == "[a) R 1 (b]"
         assert process.pid in procfs.children()
 
 

@@ -30,6 +30,7 @@ from git_batch.repo import fingerprint, history, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
+from git_batch.run import group
 from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_of
 
@@ -68,6 +69,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         follow(session, journal.state)
         if journal.state.status in _OVER:
             let_go(session, journal.state)
+            group.forget(session.repo.scratch)
             return _ended(journal, request)
         _no_orphans(session, batch, request)
         preconditions.plan_is_known(journal.machine.plan, journal.state)

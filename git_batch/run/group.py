@@ -16,6 +16,7 @@ import contextlib
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
@@ -25,6 +26,8 @@ FILE = "run.group"
 
 _PREFIX = "git-batch-"
 _PROCS = "cgroup.procs"
+_DYING = 1.0
+"""Seconds for which a process that is gone may still keep the kernel from removing its group."""
 
 
 class RunGroup:
@@ -51,7 +54,9 @@ class RunGroup:
             _join(path)
             self.path = path
         except OSError:  # not ours to make one, or to move there
-            self._forget(path)
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            forget(os.path.dirname(self._file))
         return self
 
     def __exit__(
@@ -64,28 +69,41 @@ class RunGroup:
             return
         with contextlib.suppress(OSError):
             _join(os.path.dirname(self.path))
-        self._forget(self.path)
+        forget(os.path.dirname(self._file))
 
-    def _forget(self, path: str) -> None:
-        """Remove the group, unless something that could not be ended is in it: that stays known."""
+
+def forget(scratch: str) -> None:
+    """Remove the group of the last run, unless somebody is still in it: that stays known."""
+    path, limit = _named(scratch), time.monotonic() + _DYING
+    while path is not None and not members(scratch):
         try:
             _remove(path)
+            path = None
         except OSError:
-            return
+            if time.monotonic() > limit:
+                return
+            time.sleep(0.005)
+    if path is None:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._file)
+            os.unlink(os.path.join(scratch, FILE))
 
 
 def members(scratch: str) -> frozenset[int]:
     """List the processes that are in the group of the last run, groups of theirs included."""
+    path = _named(scratch)
+    if path is None:
+        return frozenset()
+    return frozenset(pid for folder, _, _ in os.walk(path) for pid in _read(folder))
+
+
+def _named(scratch: str) -> str | None:
+    """Read which group the last run had; None if it is not there any more."""
     try:
         with open(os.path.join(scratch, FILE), encoding="utf-8", errors="surrogateescape") as file:
             path = file.read(4096)
     except OSError:
-        return frozenset()
-    if not (os.path.basename(path).startswith(_PREFIX) and _is_group(path)):
-        return frozenset()
-    return frozenset(pid for folder, _, _ in os.walk(path) for pid in _read(folder))
+        return None
+    return path if os.path.basename(path).startswith(_PREFIX) and _is_group(path) else None
 
 
 def _own() -> str | None:

@@ -78,18 +78,21 @@ def _in_text(repo: Repository, role: str) -> Actor:
     words = []
     for word in (found.name, found.email):
         raw = os.fsencode(word)
-        for encoding in ("utf-8", encoding_of(repo) or "utf-8"):
-            try:
-                words.append(raw.decode(encoding))
-                break
-            except UnicodeDecodeError:
-                continue
-        else:
-            raise PreconditionError(
-                f"the {role}'s name is not UTF-8: {raw!a}",
-                "write it in UTF-8, or name its encoding: git config i18n.commitEncoding NAME",
-            )
+        try:
+            words.append(raw.decode("utf-8"))
+        except UnicodeDecodeError:
+            words.append(_in_their_encoding(repo, role, raw))
     return Actor(*words)
+
+
+def _in_their_encoding(repo: Repository, role: str, raw: bytes) -> str:
+    try:
+        return raw.decode(encoding_of(repo) or "utf-8")
+    except UnicodeDecodeError:
+        raise PreconditionError(
+            f"the {role}'s name is not UTF-8: {raw!a}",
+            "write it in UTF-8, or name its encoding: git config i18n.commitEncoding NAME",
+        ) from None
 
 
 def encoding_of(repo: Repository) -> str | None:

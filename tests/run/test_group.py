@@ -30,7 +30,9 @@ RUNNER = """
 import subprocess, sys, time
 from git_batch.run.group import RunGroup
 with RunGroup(sys.argv[1]) as mine:
-    subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
+    with mine.joined():
+        command = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
+    command.wait()
     print(mine.path, flush=True)
     time.sleep(600)
 """
@@ -71,15 +73,21 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
+def test_only_what_a_command_starts_is_in_the_group(above: Path, tmp_path: Path) -> None:
     before = here()
     with RunGroup(str(tmp_path)) as mine:
         assert mine.path is not None
         assert Path(mine.path).parent == above
-        assert here() != before
         assert (tmp_path / FILE).read_text() == mine.path
-        assert os.getpid() in members(str(tmp_path))
-    assert here() == before
+        with subprocess.Popen(["sleep", "600"]) as ours:
+            with mine.joined():
+                assert here() != before
+                child = subprocess.Popen(["sleep", "600"])
+            with child:
+                assert here() == before
+                assert members(str(tmp_path)) == {child.pid}
+                child.kill()
+            ours.kill()
     assert not Path(mine.path).exists()
     assert not (tmp_path / FILE).exists()
     assert members(str(tmp_path)) == frozenset()
@@ -97,19 +105,16 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
-    with RunGroup(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
-        child_pid = child.pid
-        with RunGroup(str(tmp_path / "..")) as other:  # another run below the same group
-            assert child_pid in members(str(tmp_path))
-            assert other.path is not None
+    with RunGroup(str(tmp_path)) as mine, mine.joined():
+        child = subprocess.Popen(["sleep", "600"])
+    with child:
+        (tmp_path / "other").mkdir()
+        with RunGroup(str(tmp_path / "other")):  # another run below the same group
+            assert members(str(tmp_path)) == {child.pid}
         child.kill()
-    (tmp_path / "survivor").mkdir()
-    mine = RunGroup(str(tmp_path / "survivor"))
-    mine.__enter__()
-    with subprocess.Popen(["sleep", "600"]) as child:
-        mine.__exit__(None, None, None)
-        assert members(str(tmp_path / "survivor")) == {child.pid}
-        child.kill()
+    with RunGroup(str(tmp_path)):
+        assert mine.path is not None
+        assert not Path(mine.path).exists()
 
 
 def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
@@ -119,7 +124,7 @@ def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> 
         inner.mkdir()
         with subprocess.Popen(["sleep", "600"]) as child:
             (inner / "cgroup.procs").write_text(str(child.pid))
-            assert {child.pid, os.getpid()} <= members(str(tmp_path))
+            assert members(str(tmp_path)) == {child.pid}
             child.kill()
     assert not inner.exists()
 

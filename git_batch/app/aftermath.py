@@ -25,6 +25,7 @@ Refs are moved by persons every day: which of theirs moved is only told, by the 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,6 +39,7 @@ from git_batch.repo import fencefile
 from git_batch.repo.fence import PutBack, Watch, shown
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Layout, Repository
+from git_batch.repo.stalelocks import LOCK_WAIT
 from git_batch.run import descendants, group
 
 _ROUNDS = 3
@@ -45,6 +47,7 @@ _ROUNDS = 3
 
 _LISTED = 20
 _ORPHAN_GRACE = 5.0
+_PAUSE = 0.05
 _ORPHAN_ROUNDS = 20
 """How often what `--kill-orphans` ends may turn out to have left children."""
 
@@ -128,12 +131,12 @@ def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
     Raises:
         PreconditionError: there is one; it is named.
     """
-    alive = _living(lock, mark)
+    alive = _living(lock, mark, patience=0 if kill else LOCK_WAIT)
     for _ in range(_ORPHAN_ROUNDS if kill else 0):
         # Who dies may leave children that nobody could tell were of this run before.
         if not alive or descendants.end(alive, _ORPHAN_GRACE):
             break
-        alive = _living(lock, mark)
+        alive = _living(lock, mark, patience=0)
     if alive:
         named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:_LISTED])
         raise PreconditionError(
@@ -142,8 +145,18 @@ def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
         )
 
 
-def _living(lock: Path, mark: str) -> list[descendants.Leftover]:
-    return descendants.living(lock, mark, group.members(str(lock.parent)))
+def _living(lock: Path, mark: str, *, patience: float) -> list[descendants.Leftover]:
+    """List what a run left; a git of its own, which only its group tells, soon ends by itself.
+
+    Args:
+        patience: seconds for that.
+    """
+    limit = time.monotonic() + patience
+    while True:
+        found = descendants.living(lock, mark, group.members(str(lock.parent)))
+        if time.monotonic() >= limit or len(found) == len(descendants.living(lock, mark)):
+            return found
+        time.sleep(_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,6 @@ class Commands:
             lock_fd=c.lock.fd,
             marker=c.runner,
             on_slow=self._publish,
-            group=c.group,
         )
         told = [ending(ended)]
         for left in ended.leftovers:

@@ -68,7 +68,7 @@ class RunContext:
         self.log = AttemptLog(Path(repo.scratch) / "output")
         self.logs = LogStore(repo, refs, state.batch_id, who)
         self.lock = TreeLock(repo)
-        self.group = RunGroup(repo.scratch)
+        self._group = RunGroup(repo.scratch)
         self.top = Path(repo.layout.top)
 
     @property
@@ -86,7 +86,7 @@ class RunContext:
         return self.tools.clock()
 
     def __enter__(self) -> Self:
-        self.group.__enter__()
+        self._group.__enter__()
         return self
 
     def __exit__(
@@ -97,7 +97,7 @@ class RunContext:
     ) -> None:
         self.files.close()
         self.lock.close()
-        self.group.__exit__(kind, error, tb)
+        self._group.__exit__(kind, error, tb)
 
     def absolute(self, path: bytes) -> str:
         """Name a path of the repository for the operating system."""

@@ -259,7 +259,7 @@ def living(
         if not process.dead
         and pid != os.getpid()
         and (
-            pid in group
+            (pid in group and not _is_meant_to_stay(pid))
             or (marker is not None and procfs.has_variable(pid, marker))
             or (file is not None and procfs.holds_lock(pid, file, lock_path.name))
         )
@@ -267,6 +267,11 @@ def living(
     found |= procfs.with_children(table, found - line) - line
     order = sorted(found, key=lambda pid: (table[pid].birth, pid))
     return [_leftover(pid, table[pid]) for pid in order if not table[pid].dead]
+
+
+def _is_meant_to_stay(pid: int) -> bool:
+    """Tell git's file system monitor: a git of ours may have started it, and it changes nothing."""
+    return b"\0fsmonitor--daemon\0" in procfs.arguments_of(pid)
 
 
 def end(leftovers: Iterable[Leftover], grace: float) -> list[Leftover]:

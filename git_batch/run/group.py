@@ -1,10 +1,10 @@
-"""A control group for the commands of a run (cgroup2), where kernel and rights allow one.
+"""A control group of a run's own (cgroup2), where kernel and rights allow one.
 
-The runner is in it for the moment in which it starts a command, so the command and whatever that
-starts is in it, however it forks, whatever it closes or clears; the git commands of ours (one may
-start a daemon that is meant to stay) are not. While the runner lives adoption proves more
-(`descendants`). After a kill -9 the group is the strongest trace: whoever is still in it is of
-that run. A file of our scratch directory names it.
+The runner moves into it once, when a run begins, so whatever a task starts is in it, however it
+forks, whatever it closes or clears. (To move costs the kernel ten milliseconds, so not for each
+command.) While the runner lives adoption proves more (`descendants`). After a kill -9 the group is
+the strongest trace: whoever is still in it is of that run. A file of our scratch directory names
+it.
 
 There is none without cgroup2, without the right to make a group below one's own (most containers, a
 session that delegates nothing), and on other systems than Linux; the other traces remain. A group
@@ -18,7 +18,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -32,7 +32,7 @@ _DYING = 1.0
 
 
 class RunGroup:
-    """The group of a run's commands, from its begin to its end; none where there can't be one.
+    """The group of a run, from its begin to its end; none where there can't be one.
 
     Attributes:
         path: the group's directory; None if there is none.
@@ -53,9 +53,8 @@ class RunGroup:
                 file.write(path)
             os.mkdir(path, 0o755)
             _join(path)
-            _join(above)
             self.path = path
-        except OSError:  # not ours to make one, or to move there and back
+        except OSError:  # not ours to make one, or to move there
             with contextlib.suppress(OSError):
                 os.rmdir(path)
             forget(os.path.dirname(self._file))
@@ -67,22 +66,11 @@ class RunGroup:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        if self.path is not None:
-            forget(os.path.dirname(self._file))
-
-    @contextlib.contextmanager
-    def joined(self) -> Iterator[None]:
-        """Be in the group while a command is started."""
         if self.path is None:
-            yield
             return
         with contextlib.suppress(OSError):
-            _join(self.path)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # the command must not be lost for that
-                _join(os.path.dirname(self.path))
+            _join(os.path.dirname(self.path))
+        forget(os.path.dirname(self._file))
 
 
 def forget(scratch: str) -> None:

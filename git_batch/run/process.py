@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from git_batch.run.group import RunGroup
-
 __all__ = ["SLOW", "Ended", "How", "Interrupt", "Leftover", "Limits", "run"]
 
 # The command's own faults among the errors of starting it; others are the machine's, and raised.
@@ -64,15 +62,14 @@ def run(
     lock_fd: int | None = None,
     marker: str = "",
     on_slow: Callable[[], None] | None = None,
-    group: RunGroup | None = None,
 ) -> Ended:
     """Run a command to its end, and end all that it leaves.
 
     `env` is its whole environment, but for `marker`, which goes into the variable `MARKER`; the
     program is looked for in the PATH of `env`. stdout and stderr go to `log` as they come; a
-    silent command leaves none. `lock_fd` stays open in all that it starts, and all of that is in
-    `group`. `on_slow` is called once it has run for `SLOW` seconds, and must not leave processes
-    behind. Nothing is started after a signal.
+    silent command leaves none. `lock_fd` stays open in all that it starts. `on_slow` is called
+    once it has run for `SLOW` seconds, and must not leave processes behind. Nothing is started
+    after a signal.
 
     Raises:
         OSError: `stdin` can't be read, what stands at `log` not be removed, or the system gives
@@ -85,8 +82,7 @@ def run(
         variables = {**env, MARKER: marker} if marker else env
         started = time.monotonic()
         try:
-            with group.joined() if group else contextlib.nullcontext():
-                leader, reader = _start(argv, cwd, variables, source, lock_fd)
+            leader, reader = _start(argv, cwd, variables, source, lock_fd)
         except (OSError, ValueError) as error:
             return Ended(How.NOT_FOUND, reason=_why_not(error))
         kin.leader = leader.pid

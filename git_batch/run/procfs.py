@@ -104,12 +104,17 @@ def children() -> frozenset[int]:
     return frozenset(int(pid) for pids in lists for pid in pids.split())
 
 
+def arguments_of(pid: int) -> bytes:
+    """Return what a process was started with, each argument with a NUL behind it."""
+    return _read(f"/proc/{pid}/cmdline", _COMMAND_BYTES)
+
+
 def command_of(pid: int, stat: Stat) -> str:
     """Return the command line of a process, its bare name in brackets if it has none.
 
     It is one line: a process must not be able to write lines of ours by what it calls itself.
     """
-    line = _read(f"/proc/{pid}/cmdline", _COMMAND_BYTES).rstrip(b"\0")
+    line = arguments_of(pid).rstrip(b"\0")
     text = os.fsdecode(line.replace(b"\0", b" ") or b"[" + stat.name + b"]")
     return " ".join(text.split())
 

@@ -283,7 +283,7 @@ def test_an_orphan_that_closed_the_lock_is_found_by_its_mark(
 
 
 def test_an_orphan_that_shed_every_trace_is_found_by_its_control_group(
-    repo: Path, begin: Begin, tmp_path: Path
+    repo: Path, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with RunGroup(str(tmp_path)) as trial:
         if trial.path is None:
@@ -306,6 +306,7 @@ def test_an_orphan_that_shed_every_trace_is_found_by_its_control_group(
     until(lambda: len(at_work_in(repo)) == 1)
     assert alive(orphan)
     flag.touch()
+    monkeypatch.setattr("git_batch.app.aftermath.LOCK_WAIT", 0.2)
     assert f"\t{orphan}  " in near(repo, "resume", status=3).err
     near(repo, "resume", "--kill-orphans")
     assert not alive(orphan)

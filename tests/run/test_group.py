@@ -30,9 +30,7 @@ RUNNER = """
 import subprocess, sys, time
 from git_batch.run.group import RunGroup
 with RunGroup(sys.argv[1]) as mine:
-    with mine.joined():
-        command = subprocess.Popen([sys.executable, "-c", sys.argv[2]])
-    command.wait()
+    subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
     print(mine.path, flush=True)
     time.sleep(600)
 """
@@ -73,21 +71,15 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_only_what_a_command_starts_is_in_the_group(above: Path, tmp_path: Path) -> None:
+def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
     before = here()
     with RunGroup(str(tmp_path)) as mine:
         assert mine.path is not None
         assert Path(mine.path).parent == above
+        assert here() != before
         assert (tmp_path / FILE).read_text() == mine.path
-        with subprocess.Popen(["sleep", "600"]) as ours:
-            with mine.joined():
-                assert here() != before
-                child = subprocess.Popen(["sleep", "600"])
-            with child:
-                assert here() == before
-                assert members(str(tmp_path)) == {child.pid}
-                child.kill()
-            ours.kill()
+        assert os.getpid() in members(str(tmp_path))
+    assert here() == before
     assert not Path(mine.path).exists()
     assert not (tmp_path / FILE).exists()
     assert members(str(tmp_path)) == frozenset()
@@ -105,16 +97,19 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
-    with RunGroup(str(tmp_path)) as mine, mine.joined():
-        child = subprocess.Popen(["sleep", "600"])
-    with child:
-        (tmp_path / "other").mkdir()
-        with RunGroup(str(tmp_path / "other")):  # another run below the same group
-            assert members(str(tmp_path)) == {child.pid}
+    with RunGroup(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
+        child_pid = child.pid
+        with RunGroup(str(tmp_path / "..")) as other:  # another run below the same group
+            assert child_pid in members(str(tmp_path))
+            assert other.path is not None
         child.kill()
-    with RunGroup(str(tmp_path)):
-        assert mine.path is not None
-        assert not Path(mine.path).exists()
+    (tmp_path / "survivor").mkdir()
+    mine = RunGroup(str(tmp_path / "survivor"))
+    mine.__enter__()
+    with subprocess.Popen(["sleep", "600"]) as child:
+        mine.__exit__(None, None, None)
+        assert members(str(tmp_path / "survivor")) == {child.pid}
+        child.kill()
 
 
 def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
@@ -124,7 +119,7 @@ def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> 
         inner.mkdir()
         with subprocess.Popen(["sleep", "600"]) as child:
             (inner / "cgroup.procs").write_text(str(child.pid))
-            assert members(str(tmp_path)) == {child.pid}
+            assert {child.pid, os.getpid()} <= members(str(tmp_path))
             child.kill()
     assert not inner.exists()
 
@@ -149,3 +144,17 @@ def test_what_is_no_group_of_a_run_names_nobody(tmp_path: Path, text: str) -> No
     assert members(str(tmp_path)) == frozenset()
     (tmp_path / FILE).write_text(text)
     assert members(str(tmp_path)) == frozenset()
+
+
+def test_gits_file_system_monitor_is_nobodys_orphan(above: Path, tmp_path: Path) -> None:
+    daemon = tmp_path / "git"
+    daemon.write_text("#!/bin/sh\nsleep 600 & wait\n")
+    daemon.chmod(0o755)
+    with RunGroup(str(tmp_path)):
+        call = [str(daemon), "fsmonitor--daemon", "run"]
+        with subprocess.Popen(call, start_new_session=True) as process:
+            found = members(str(tmp_path)) - {os.getpid()}
+            assert process.pid in found
+            named = {left.pid for left in living(tmp_path / "gone", "", found)}
+            assert process.pid not in named
+            os.killpg(process.pid, signal.SIGKILL)

@@ -103,6 +103,8 @@ class Steps:
         """Tell whether a path is the repository's or in the files of a task."""
         if isinstance(path, bytes | str | os.PathLike):
             name = os.fsdecode(path)
+            if name.startswith("/sys/"):  # no file system that a kill could leave half written
+                return False
             return not name.startswith("/") or name.startswith(self.top) or "/git-batch-" in name
         return False
 

@@ -20,6 +20,7 @@ from git_batch.errors import GitError, PreconditionError, StaleError
 from git_batch.repo import commits
 from git_batch.repo.git import Result
 from git_batch.repo.locks import HOST, batch_lock, holder
+from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_paths
@@ -27,7 +28,6 @@ from git_batch.repo.treewrite import write_paths
 NAMESPACE = "refs/batch/claims/"
 _WHOLE = "@"
 """What stands for a task in the claim on a whole slug; no task can be called that."""
-_EMPTY_TREE = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 _HOST, _WORKTREE, _SINCE = "Batch-Host", "Batch-Worktree", "Batch-Since"
 
 
@@ -65,7 +65,7 @@ def write(
         ],
     )
     write_paths(repo.objects, None, {})
-    return commits.make(repo, tree=_EMPTY_TREE, parents=[], message=message, who=who, at=at)
+    return commits.make(repo, tree=EMPTY_TREE, parents=[], message=message, who=who, at=at)
 
 
 def read(repo: Repository, oid: Oid) -> Claim:

@@ -141,7 +141,7 @@ def with_receipts(reader: ObjectReader, book: Book, commits: Iterable[Oid]) -> L
     root = reader.find(f"{book.event}^{{tree}}")
     if root is None:
         raise AbsentError(f"the tree of {book.event} is not in this repository")
-    folders = {name: oid for _, name, oid in entries(root.data) if len(name) == 2}
+    folders = {name: Oid(oid.hex()) for _, name, oid in entries(root.data) if len(name) == 2}
     wanted: dict[bytes, list[Oid]] = {}
     for commit in commits:
         wanted.setdefault(commit[:2].encode(), []).append(commit)

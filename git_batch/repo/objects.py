@@ -217,11 +217,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def entries(tree: bytes) -> Iterator[tuple[int, bytes, Oid]]:
-    """Read a tree object: mode, name and id of each entry."""
+def entries(tree: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Read a tree object: mode, name and id (20 bytes) of each entry."""
     at = 0
     while at < len(tree):
         space = tree.index(b" ", at)
         end = tree.index(b"\0", space)
-        yield int(tree[at:space], 8), tree[space + 1 : end], Oid(tree[end + 1 : end + 21].hex())
+        yield int(tree[at:space], 8), tree[space + 1 : end], tree[end + 1 : end + 21]
         at = end + 21

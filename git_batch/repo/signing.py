@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError, PreconditionError
+from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.repository import Repository
-from git_batch.repo.trees import EMPTY_TREE
 
 LIMIT = 60.0
 """Seconds that a signature may take; long enough for a person to type a passphrase."""

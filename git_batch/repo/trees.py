@@ -17,11 +17,11 @@ import pygit2
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.objects import EMPTY_TREE, entries
 
 DIRECTORY = 0o040000
 SYMLINK = 0o120000
 GITLINK = 0o160000
-EMPTY_TREE = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 EMPTY_BLOB = Oid("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 
 _TYPE_BITS = 0o170000
@@ -140,14 +140,7 @@ def _entries(objects: pygit2.Repository, tree: bytes | None) -> dict[bytes, _Ent
         raise GitError(f"can't read tree {tree.hex()}: {error}") from error
     if kind != pygit2.enums.ObjectType.TREE:
         raise GitError(f"{tree.hex()} is not a tree")
-    found: dict[bytes, _Entry] = {}
-    at = 0
-    while at < len(raw):
-        space = raw.index(b" ", at)
-        end = raw.index(b"\0", space)
-        found[raw[space + 1 : end]] = (int(raw[at:space], 8), raw[end + 1 : end + 21])
-        at = end + 21
-    return found
+    return {name: (mode, oid) for mode, name, oid in entries(raw)}
 
 
 def paths_of(changes: list[Change]) -> list[bytes]:

@@ -14,11 +14,12 @@ import pygit2
 from pygit2.enums import FileMode, ObjectType
 
 from git_batch.errors import GitError
+from git_batch.repo.objects import EMPTY_TREE
 
 Changes = dict[str, tuple[pygit2.Oid, int] | None]
 """By path: an object and its mode, or None to remove it."""
 
-_EMPTY = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+_EMPTY = pygit2.Oid(hex=EMPTY_TREE)
 
 
 @contextmanager

@@ -15,8 +15,9 @@ import pytest
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.repository import Repository
-from git_batch.repo.trees import EMPTY_TREE, Change, Kind, diff, lookup, paths_of
+from git_batch.repo.trees import Change, Kind, diff, lookup, paths_of
 from git_batch.repo.worktree import Scanner, pattern
 from tests.conftest import git
 

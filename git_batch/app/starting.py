@@ -251,11 +251,10 @@ def take_branch(session: Session, state: BatchState) -> None:
 
 
 def _resolve(session: Session, rev: str) -> Oid:
-    asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}"]
-    result = session.repo.git.call(asked)
-    if result.status:
+    found = session.repo.git.commit_named(rev)
+    if found is None:
         raise UsageError(f"'{rev}' does not name a commit")
-    return Oid(result.stdout.decode("ascii").strip())
+    return Oid(found)
 
 
 def _branch_free(session: Session, branch: str, base: Oid) -> None:

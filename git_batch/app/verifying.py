@@ -157,11 +157,10 @@ def commit_of(session: Session, rev: str) -> Oid:
     Raises:
         UsageError: it names none.
     """
-    asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}"]
-    result = session.repo.git.call(asked)
-    if result.status:
+    found = session.repo.git.commit_named(rev)
+    if found is None:
         raise UsageError(f"'{rev}' is neither a batch nor a commit here", "git batch list")
-    return Oid(result.stdout.decode("ascii").strip())
+    return Oid(found)
 
 
 def record_of(session: Session, batch: BatchId | None) -> tuple[str | None, Oid | None]:

@@ -30,8 +30,7 @@ def with_signatures(git: Git, found: Verdict, record: Oid, *, signed: bool) -> V
     Raises:
         GitError: git failed.
     """
-    asked = git.call(["config", "--type=bool", "--get", "batch.requireSigned"])
-    required = asked.stdout.strip() == b"true"
+    required = git.flag("batch.requireSigned")
     if not (required or signed):
         return found
     drifts, doubts = _looked_at(git, record, required=required)

@@ -56,12 +56,11 @@ def at(git: Git, batch: BatchId, ref_tip: Oid) -> Summary:
 
 
 def _read(git: Git, pattern: str) -> list[Summary]:
-    out = git.run(["for-each-ref", "--format=%(objectname) %(refname)", pattern])
-    rows = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
-    if not rows:
+    found = git.refs(pattern)
+    if not found:
         return []
     with ObjectReader(git) as reader:
-        named = ((BatchId(name.removeprefix(RECORDS)), Oid(oid)) for oid, name in rows)
+        named = ((BatchId(name.removeprefix(RECORDS)), Oid(oid)) for name, oid in found.items())
         return [_summary(reader, batch, tip) for batch, tip in named]
 
 

@@ -236,6 +236,28 @@ class Git:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
         return Result(child.returncode, stdout, stderr)
 
+    def flag(self, key: str) -> bool:
+        """Read a boolean of the configuration; false where it is not set."""
+        asked = self.call(["config", "--type=bool", "--get", key])
+        return asked.stdout.strip() == b"true"
+
+    def refs(self, *patterns: str, sort: str = "refname") -> dict[str, str]:
+        """List refs with the ids of the objects that they name.
+
+        Args:
+            sort: a key of `git for-each-ref`.
+        """
+        form = "--format=%(objectname) %(refname)"
+        out = self.run(["for-each-ref", f"--sort={sort}", form, *patterns])
+        rows = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
+        return {name: oid for oid, name in rows}
+
+    def commit_named(self, rev: str) -> str | None:
+        """Give the id of the commit that a person's word names; None if it names none."""
+        asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}"]
+        result = self.call(asked)
+        return None if result.status else result.stdout.decode("ascii").strip()
+
     def attached(self, args: Sequence[str]) -> int:
         """Run git for the person at the terminal, as they would, and give its exit status.
 

@@ -38,15 +38,10 @@ def noted(git: Git, task: TaskId, batch: BatchId | None = None) -> list[Noted] |
         An answer of each record whose plan has the task; None if a record can't be read this way.
     """
     pattern = f"{RECORDS}{batch}" if batch else RECORDS
-    form = "--format=%(objecttype) %(objectname) %(refname)"
-    rows = git.run(["for-each-ref", form, pattern]).decode("utf-8", "replace").splitlines()
     found: list[Noted] = []
     with ObjectReader(git) as reader:
         try:
-            for row in rows:
-                kind, tip, ref = row.split(" ", 2)
-                if kind != "commit":
-                    return None
+            for ref, tip in git.refs(pattern).items():
                 answer = _ask(reader, Oid(tip), BatchId(ref.removeprefix(RECORDS)), task)
                 found += [answer] if answer else []
         except (GitError, RecordError, tomllib.TOMLDecodeError, UnicodeDecodeError):

@@ -80,18 +80,16 @@ class PushedRepository:
         Args:
             also: a remote; what its tracking copies are at is in `tracked` afterwards.
         """
-        form = "--format=%(objectname) %(refname)"
         asked = [RECORDS] if also is None else [RECORDS, f"{TRACKING}{also}/"]
-        out = self.git.run(["for-each-ref", "--sort=committerdate", form, *asked])
-        pairs = [line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines()]
+        found = self.git.refs(*asked, sort="committerdate")
         self.tracked = {
             BatchId(name.rpartition("/")[2]): Oid(oid)
-            for oid, name in pairs
+            for name, oid in found.items()
             if name.startswith(TRACKING)
         }
         return {
             BatchId(name.removeprefix(RECORDS)): Oid(oid)
-            for oid, name in pairs
+            for name, oid in found.items()
             if name.startswith(RECORDS)
         }
 
@@ -126,8 +124,8 @@ class PushedRepository:
 
     def resolve(self, name: str) -> Oid | None:
         """Give the commit that a ref names; None if it does not exist."""
-        result = self.git.call(["rev-parse", "-q", "--verify", f"{name}^{{commit}}"])
-        return Oid(result.stdout.decode("ascii").strip()) if result.status == 0 else None
+        found = self.git.commit_named(name)
+        return None if found is None else Oid(found)
 
     def advances(self, old: Oid, new: Oid) -> bool:
         """Tell whether a commit has another one behind it.
@@ -139,8 +137,7 @@ class PushedRepository:
 
     def demands_record(self) -> bool:
         """Read `batch.requireRecord`: a batch's branch is taken only with its record."""
-        result = self.git.call(["config", "--type=bool", "--get", "batch.requireRecord"])
-        return result.stdout.strip() == b"true"
+        return self.git.flag("batch.requireRecord")
 
 
 def _header(blob: bytes) -> tuple[str | None, bool]:

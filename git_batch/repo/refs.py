@@ -142,9 +142,7 @@ class Refs:
 
     def listed(self, prefix: str) -> dict[str, Oid]:
         """List the refs below a prefix such as `refs/notes/batch/`."""
-        out = self._repo.git.run(["for-each-ref", "--format=%(objectname) %(refname)", prefix])
-        pairs = (line.split(" ", 1) for line in out.decode("utf-8", "replace").splitlines())
-        return {name: Oid(oid) for oid, name in pairs}
+        return {name: Oid(oid) for name, oid in self._repo.git.refs(prefix).items()}
 
     def barrier(self) -> None:
         """Put everything written so far, refs that were moved included, on disk."""

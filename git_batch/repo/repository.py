@@ -271,8 +271,7 @@ class Repository:
 
     def signs_commits(self) -> bool:
         """Say whether the person has their commits signed (`commit.gpgSign`)."""
-        result = self.git.call(["config", "--type=bool", "--get", "commit.gpgSign"])
-        return result.stdout.strip() == b"true"
+        return self.git.flag("commit.gpgSign")
 
     def operation_in_progress(self) -> Operation | None:
         """Name the merge, rebase, … that is half done here, or None."""

@@ -47,9 +47,10 @@ _ROUNDS = 3
 
 _LISTED = 20
 _ORPHAN_GRACE = 5.0
-_PAUSE = 0.05
 _ORPHAN_ROUNDS = 20
 """How often what `--kill-orphans` ends may turn out to have left children."""
+
+_PAUSE = 0.05
 
 Note = Callable[[str], None]
 
@@ -152,11 +153,12 @@ def _living(lock: Path, mark: str, *, patience: float) -> list[descendants.Lefto
         patience: seconds for that.
     """
     limit = time.monotonic() + patience
-    while True:
-        found = descendants.living(lock, mark, group.members(str(lock.parent)))
-        if time.monotonic() >= limit or len(found) == len(descendants.living(lock, mark)):
+    while (members := group.members(str(lock.parent))) and time.monotonic() < limit:
+        found = descendants.living(lock, mark, members)
+        if len(found) == len(descendants.living(lock, mark)):
             return found
         time.sleep(_PAUSE)
+    return descendants.living(lock, mark, members)
 
 
 @dataclass(frozen=True, slots=True)

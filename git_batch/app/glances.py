@@ -27,15 +27,16 @@ class Glance:
 def glance(session: Session, named: str | None) -> Glance | None:
     """Read where a batch stands; None if there is none here."""
     found = choose(session, named)
-    return None if found is None else _look(session, found)
+    return None if found is None else look(session, found)
 
 
 def everything(session: Session) -> list[Glance]:
     """Read where every batch of this repository stands, the most recently active first."""
-    return [_look(session, found) for found in batches.listed(session.repo.git)]
+    return [look(session, found) for found in batches.listed(session.repo.git)]
 
 
-def _look(session: Session, found: batches.Summary) -> Glance:
+def look(session: Session, found: batches.Summary) -> Glance:
+    """Look at one batch."""
     live = holder(batch_lock(session.repo, found.batch_id))
     return Glance(found, live, _drift(session, found))
 

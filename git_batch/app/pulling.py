@@ -15,12 +15,12 @@ from git_batch.app import preconditions
 from git_batch.app.following import bring, nothing_in_the_way
 from git_batch.app.session import Session, outside_of_tasks
 from git_batch.app.sharing import Fetched, fetch
+from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.tip import Header
-from git_batch.errors import DriftError, PreconditionError, RecordError, UsageError
+from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, remotes, trust
-from git_batch.repo.lineage import verdict
 from git_batch.repo.locks import RunLock
 from git_batch.repo.objects import is_ancestor
 from git_batch.repo.remotes import Relation
@@ -131,17 +131,12 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
 def _read(session: Session, batch: BatchId, record: Oid) -> _Theirs:
     """Read a record whose branch is whole up to the head that it names."""
     found = batches.at(session.repo.git, batch, record)
-    if found.header is None or found.tip is None:
+    if found.header is None or found.tip is None:  # and to recover ours would not mend theirs
         raise RecordError(f"the record of '{batch}' at {record} can't be read: {found.error}")
-    granted = found.header.authorization
+    granted, head = found.header.authorization, found.tip.totals.head
     trust.load(session.repo, batch).refuse_rollback(batch, found.tip.step, granted)
-    head = found.tip.totals.head
-    answer = verdict(session.repo.git, tip=head, batch=batch, record_tip=record)
-    if answer.status == "drift":
-        first = answer.drifts[0]
-        raise DriftError(f"{first.kind}: {first.detail}", "whoever pushed it has to put it right")
-    if answer.status == "unknown":
-        raise PreconditionError(f"the branch of '{batch}' can't be verified: {answer.reason}")
+    what, way = f"the branch of '{batch}'", "whoever pushed it has to put it right"
+    must_be_whole(session, batch, head, record, what=what, way=way)
     return _Theirs(batch, record, found.header, head)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from git_batch.app.glances import Glance, glance
-from git_batch.app.session import Session, outside_of_tasks
+from git_batch.app.glances import Glance, look
+from git_batch.app.session import Session, must_choose, outside_of_tasks
+from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import RECORDS, TRACKING, tracking_name
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
-from git_batch.errors import DriftError, PreconditionError, RecordError
+from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import remotes
-from git_batch.repo.lineage import verdict
 from git_batch.repo.remotes import Relation
 
 
@@ -47,11 +47,7 @@ def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bo
         PreconditionError: there is no batch, it has failed, or the remote refused.
     """
     outside_of_tasks()
-    found = glance(session, batch)
-    if found is None:
-        raise PreconditionError(
-            "there is no batch in this repository", "git batch new, then git batch start"
-        )
+    found = look(session, must_choose(session, batch))
     name, branch, head = _whole(session, found)
     record = found.summary.ref_tip
     remote = remotes.chosen(session.repo.git, branch, remote, push=True)
@@ -69,23 +65,15 @@ def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bo
 
 def _whole(session: Session, found: Glance) -> tuple[BatchId, str, Oid]:
     """Give the branch of a batch and its recorded head, if everything up to there is whole."""
-    summary = found.summary
-    batch = summary.batch_id
-    if summary.header is None or summary.tip is None:
-        raise RecordError(
-            f"the record of '{batch}' can't be read: {summary.error}",
-            "git batch recover brings it back from what is left",
-        )
-    branch, head = summary.header.branch, summary.tip.totals.head
+    batch = found.summary.batch_id
+    header, tip = found.summary.readable()
+    branch, head = header.branch, tip.totals.head
     if found.drift:
         first = found.drift[0]
         raise DriftError(f"{first.kind}: {first.detail}", first.way_out)
-    answer = verdict(session.repo.git, tip=head, batch=batch, record_tip=summary.ref_tip)
-    if answer.status == "drift":
-        first = answer.drifts[0]
-        raise DriftError(f"{first.kind}: {first.detail}", f"all of it: git batch verify {batch}")
-    if answer.status == "unknown":
-        raise PreconditionError(f"'{branch}' can't be verified: {answer.reason}")
+    way = f"all of it: git batch verify {batch}"
+    record = found.summary.ref_tip
+    answer = must_be_whole(session, batch, head, record, what=f"'{branch}'", way=way)
     if answer.batch_status is BatchStatus.FAILED:
         raise PreconditionError(
             f"batch '{batch}' has failed, so it is not shared", f"git batch status {batch}"

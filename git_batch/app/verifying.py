@@ -15,7 +15,7 @@ from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict
 from git_batch.core.standing import BatchStatus
-from git_batch.errors import PreconditionError, UsageError
+from git_batch.errors import DriftError, PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
 from git_batch.repo.locks import batch_lock, holder
 
@@ -74,6 +74,28 @@ def verify(session: Session, named: str | None, *, trailers_only: bool) -> Verif
         audit=sys.maxsize,
     )
     return Verified(meant, found, trailers_only)
+
+
+def must_be_whole(
+    session: Session, batch: BatchId, head: Oid, record: Oid, *, what: str, way: str
+) -> Verdict:
+    """Refuse a line that is not, up to its recorded head, what its record says.
+
+    Args:
+        what: how it is called if nothing can be told.
+        way: what can be done about a drift.
+
+    Raises:
+        DriftError: it is not.
+        PreconditionError: that can't be told.
+    """
+    found = lineage.verdict(session.repo.git, tip=head, batch=batch, record_tip=record)
+    if found.status == "drift":
+        first = found.drifts[0]
+        raise DriftError(f"{first.kind}: {first.detail}", way)
+    if found.status == "unknown":
+        raise PreconditionError(f"{what} can't be verified: {found.reason}")
+    return found
 
 
 def _gone(meant: Meant) -> Verdict:

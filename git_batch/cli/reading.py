@@ -11,8 +11,7 @@ from git_batch.app import glances
 from git_batch.app.glances import Glance
 from git_batch.app.session import Session, now, open_session
 from git_batch.cli.output import emit, json_option, out
-from git_batch.core.tip import Header, Tip
-from git_batch.errors import ExitCode, RecordError
+from git_batch.errors import ExitCode
 
 NOTHING = "no batch in this repository; begin with: git batch new"
 _EVERY = 2.0
@@ -44,7 +43,7 @@ def _status_text(session: Session, batch: str | None) -> str:
     found = glances.glance(session, batch)
     if found is None:
         return nothing(session)
-    head, tip = _readable(found)
+    head, tip = found.summary.readable()
     return status_text(head, tip, live=_live(found), drift=found.drift, now=now())
 
 
@@ -55,16 +54,6 @@ def nothing(session: Session) -> str:
 
     left = unrecorded(session)
     return NOTHING if left is None else unrecorded_text(left)
-
-
-def _readable(found: Glance) -> tuple[Header, Tip]:
-    summary = found.summary
-    if summary.tip is None or summary.header is None:
-        raise RecordError(
-            f"the record of '{summary.batch_id}' can't be read: {summary.error}",
-            "git batch recover brings it back from what is left",
-        )
-    return summary.header, summary.tip
 
 
 def _live(found: Glance) -> str | None:

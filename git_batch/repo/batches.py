@@ -38,6 +38,19 @@ class Summary:
         """Whether it can still go on."""
         return self.tip is not None and self.tip.unfinished
 
+    def readable(self) -> tuple[Header, Tip]:
+        """Give header and newest event.
+
+        Raises:
+            RecordError: the record can't be read.
+        """
+        if self.header is None or self.tip is None:
+            raise RecordError(
+                f"the record of '{self.batch_id}' can't be read: {self.error}",
+                "git batch recover brings it back from what is left",
+            )
+        return self.header, self.tip
+
 
 def listed(git: Git) -> list[Summary]:
     """Read all batches of this repository, the most recently active first."""

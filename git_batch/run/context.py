@@ -23,7 +23,7 @@ from git_batch.repo.stalelocks import wait_for
 from git_batch.repo.worktree import Scanner
 from git_batch.run.attemptlog import AttemptLog
 from git_batch.run.files import TaskFiles
-from git_batch.run.group import RunGroup
+from git_batch.run.group import run_group
 from git_batch.run.interrupt import Interrupt
 from git_batch.run.progress import Progress
 
@@ -68,7 +68,7 @@ class RunContext:
         self.log = AttemptLog(Path(repo.scratch) / "output")
         self.logs = LogStore(repo, refs, state.batch_id, who)
         self.lock = TreeLock(repo)
-        self._group = RunGroup(repo.scratch)
+        self._group = run_group(repo.scratch)
         self.top = Path(repo.layout.top)
 
     @property

@@ -18,9 +18,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable, Iterator
 
 FILE = "run.group"
 """Names the group, in our scratch directory of a working tree."""
@@ -31,46 +29,39 @@ _DYING = 1.0
 """Seconds for which a process that is gone may still keep the kernel from removing its group."""
 
 
-class RunGroup:
-    """The group of a run, from its begin to its end; none where there can't be one.
+@contextlib.contextmanager
+def run_group(scratch: str) -> Iterator[str | None]:
+    """Be in a group of one's own, from the begin of a run to its end.
 
-    Attributes:
-        path: the group's directory; None if there is none.
+    Yields:
+        The group's directory; None where there can't be one.
     """
-
-    def __init__(self, scratch: str) -> None:
-        self._file = os.path.join(scratch, FILE)
-        self.path: str | None = None
-
-    def __enter__(self) -> Self:
-        above = _own()
-        if above is None:
-            return self
-        path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
-        try:
-            _remove_empty(above)
-            with open(self._file, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(path)
-            os.mkdir(path, 0o755)
-            _join(path)
-            self.path = path
-        except OSError:  # not ours to make one, or to move there
+    above = _own()
+    path = _entered(above, os.path.join(scratch, FILE)) if above is not None else None
+    try:
+        yield path
+    finally:
+        if path is not None:
             with contextlib.suppress(OSError):
-                os.rmdir(path)
-            forget(os.path.dirname(self._file))
-        return self
+                _join(os.path.dirname(path))
+            forget(scratch)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        if self.path is None:
-            return
+
+def _entered(above: str, file: str) -> str | None:
+    """Make a group and move into it; None if that is not ours to do."""
+    path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
+    try:
+        _remove_empty(above)
+        with open(file, "w", encoding="utf-8", errors="surrogateescape") as named:
+            named.write(path)
+        os.mkdir(path, 0o755)
+        _join(path)
+    except OSError:
         with contextlib.suppress(OSError):
-            _join(os.path.dirname(self.path))
-        forget(os.path.dirname(self._file))
+            os.rmdir(path)
+        forget(os.path.dirname(file))
+        return None
+    return path
 
 
 def forget(scratch: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from git_batch.run import group
 from git_batch.run.descendants import end, living
-from git_batch.run.group import FILE, RunGroup, members
+from git_batch.run.group import FILE, members, run_group
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,10 +28,10 @@ os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"]
 """
 RUNNER = """
 import subprocess, sys, time
-from git_batch.run.group import RunGroup
-with RunGroup(sys.argv[1]) as mine:
+from git_batch.run.group import run_group
+with run_group(sys.argv[1]) as mine:
     subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
-    print(mine.path, flush=True)
+    print(mine, flush=True)
     time.sleep(600)
 """
 
@@ -50,10 +50,10 @@ def here() -> str:
 @pytest.fixture
 def above(tmp_path: Path) -> Path:
     """Name the group of this process; skipped unless another can be made below it."""
-    with RunGroup(str(tmp_path)) as trial:
-        if trial.path is None:
+    with run_group(str(tmp_path)) as trial:
+        if trial is None:
             pytest.skip("no control group can be made here")
-        return Path(trial.path).parent
+        return Path(trial).parent
 
 
 @pytest.fixture
@@ -73,14 +73,14 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
 
 def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
     before = here()
-    with RunGroup(str(tmp_path)) as mine:
-        assert mine.path is not None
-        assert Path(mine.path).parent == above
+    with run_group(str(tmp_path)) as mine:
+        assert mine is not None
+        assert Path(mine).parent == above
         assert here() != before
-        assert (tmp_path / FILE).read_text() == mine.path
+        assert (tmp_path / FILE).read_text() == mine
         assert os.getpid() in members(str(tmp_path))
     assert here() == before
-    assert not Path(mine.path).exists()
+    assert not Path(mine).exists()
     assert not (tmp_path / FILE).exists()
     assert members(str(tmp_path)) == frozenset()
 
@@ -92,19 +92,19 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
     assert "time.sleep(600)" in left.command
     assert end([left], grace=0.2) == []
     assert living(gone, "", members(str(tmp_path))) == []
-    with RunGroup(str(tmp_path)):
+    with run_group(str(tmp_path)):
         assert not Path(killed).exists(), "the next run removes what is empty"
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
-    with RunGroup(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
+    with run_group(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
         child_pid = child.pid
-        with RunGroup(str(tmp_path / "..")) as other:  # another run below the same group
+        with run_group(str(tmp_path / "..")) as other:  # another run below the same group
             assert child_pid in members(str(tmp_path))
-            assert other.path is not None
+            assert other is not None
         child.kill()
     (tmp_path / "survivor").mkdir()
-    mine = RunGroup(str(tmp_path / "survivor"))
+    mine = run_group(str(tmp_path / "survivor"))
     mine.__enter__()
     with subprocess.Popen(["sleep", "600"]) as child:
         mine.__exit__(None, None, None)
@@ -113,9 +113,9 @@ def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> N
 
 
 def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
-    with RunGroup(str(tmp_path)) as mine:
-        assert mine.path is not None
-        inner = Path(mine.path, "made by a command")
+    with run_group(str(tmp_path)) as mine:
+        assert mine is not None
+        inner = Path(mine, "made by a command")
         inner.mkdir()
         with subprocess.Popen(["sleep", "600"]) as child:
             (inner / "cgroup.procs").write_text(str(child.pid))
@@ -126,14 +126,14 @@ def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> 
 
 def test_without_the_right_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path / "not" / "there"))
-    with RunGroup(str(tmp_path)) as mine:
-        assert mine.path is None
+    with run_group(str(tmp_path)) as mine:
+        assert mine is None
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path))  # a folder that is no group
-    with RunGroup(str(tmp_path)) as mine:
-        assert mine.path is None
+    with run_group(str(tmp_path)) as mine:
+        assert mine is None
     monkeypatch.setattr(group, "_own", lambda: None)
-    with RunGroup(str(tmp_path)) as mine:
-        assert mine.path is None
+    with run_group(str(tmp_path)) as mine:
+        assert mine is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,7 +150,7 @@ def test_gits_file_system_monitor_is_nobodys_orphan(above: Path, tmp_path: Path)
     daemon = tmp_path / "git"
     daemon.write_text("#!/bin/sh\nsleep 600 & wait\n")
     daemon.chmod(0o755)
-    with RunGroup(str(tmp_path)):
+    with run_group(str(tmp_path)):
         call = [str(daemon), "fsmonitor--daemon", "run"]
         with subprocess.Popen(call, start_new_session=True) as process:
             found = members(str(tmp_path)) - {os.getpid()}

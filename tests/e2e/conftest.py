@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e import scene as scenes
+from tests.e2e.scene import Killer, Scene
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,3 +40,16 @@ def repo(template: Path, place: Path) -> Path:
     top = place / "repo"
     shutil.copytree(template, top, symlinks=True)
     return top
+
+
+@pytest.fixture
+def killer() -> Iterator[Killer]:
+    """Give a harness."""
+    with Killer() as made:
+        yield made
+
+
+@pytest.fixture
+def scene(place: Path) -> Scene:
+    """Give the repository of the harness, to be copied for each kill."""
+    return scenes.make(place / "origin")

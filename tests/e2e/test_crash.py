@@ -33,12 +33,6 @@ def killers() -> Iterator[list[Killer]]:
         yield [one, other]
 
 
-@pytest.fixture
-def scene(place: Path) -> Scene:
-    """Give the repository that is copied for each kill."""
-    return scenes.make(place / "origin")
-
-
 def expected(
     killer: Killer, scene: Scene, folder: Path, mode: Mapping[str, str] = FAST
 ) -> Undisturbed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,7 @@ from tests.e2e import scene as scenes
 from tests.e2e.scene import Answer, Killer, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes are made for Linux")
 
@@ -25,19 +24,6 @@ BEFORE_SWAP = "swap refs/heads/batch/demo: before"
 COMMIT = "git commit -q --allow-empty -m mine"
 AMEND = "git commit -q --allow-empty --amend -m hijack"
 RESET = "git update-ref refs/heads/batch/demo main"
-
-
-@pytest.fixture
-def killer() -> Iterator[Killer]:
-    """Give a harness."""
-    with Killer() as made:
-        yield made
-
-
-@pytest.fixture
-def scene(place: Path) -> Scene:
-    """Give the common repository."""
-    return scenes.make(place / "origin")
 
 
 def record(scene: Scene) -> str:

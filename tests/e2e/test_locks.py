@@ -20,7 +20,7 @@ from tests.e2e import scene as scenes
 from tests.e2e.scene import Answer, Killer, Scene, Undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -52,19 +52,6 @@ echo whole >src/two
 '''
 """
 """Its second task waits for a file, after whatever `FIRST` says; `COUNT` counts its runs."""
-
-
-@pytest.fixture
-def killer() -> Iterator[Killer]:
-    """Give a harness."""
-    with Killer() as made:
-        yield made
-
-
-@pytest.fixture
-def scene(place: Path) -> Scene:
-    """Give the common repository."""
-    return scenes.make(place / "origin")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ by a second with every look at the clock; ids are digests of what they name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 
@@ -31,6 +31,7 @@ from git_batch.core.model import (
     TaskRecord,
 )
 from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
+from git_batch.core.values import replace
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 PERSON = Actor("A Person", "person@example.org")

@@ -27,9 +27,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.core.codec import quote
 from git_batch.core.ids import BATCH_ID
@@ -55,8 +56,7 @@ _PAUSE = 0.05
 Note = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(Struct, frozen=True):
     """What a person decides about changes that nobody can tell whose they are."""
 
     put_back: bool = False
@@ -161,8 +161,7 @@ def _living(lock: Path, mark: str, *, patience: float) -> list[descendants.Lefto
     return descendants.living(lock, mark, members)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """A run that was killed while a command ran."""
 
     repo: Repository

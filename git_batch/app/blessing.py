@@ -6,8 +6,9 @@ merge, nothing with trailers of ours, nothing above a rewritten history.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.app.deciding import Deciding
 from git_batch.app.session import Session
@@ -22,8 +23,7 @@ from git_batch.repo import commits, lineage
 from git_batch.repo.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Blessed:
+class Blessed(Struct, frozen=True):
     """What was recorded: the state, and the commits, oldest first."""
 
     state: BatchState

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.beside import append_beside
@@ -24,8 +25,7 @@ from git_batch.repo.locks import RunLock, batch_lock, holder
 from git_batch.run.context import new_runner
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A task as a person names it: `TASK` or `BATCH:TASK`."""
 
     batch: str | None

@@ -5,7 +5,7 @@ For `status` and `list`, so nothing here needs libgit2, a plan, or the kinds of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.app.session import Session, choose
 from git_batch.core.lineage import Drift
@@ -15,8 +15,7 @@ from git_batch.repo.locks import Holder, batch_lock, holder
 from git_batch.repo.objects import ObjectReader
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Struct, frozen=True):
     """A batch, who runs it now, and whether its branch is where its record says."""
 
     summary: batches.Summary

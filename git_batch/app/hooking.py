@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.errors import PreconditionError
 from git_batch.hooks import install, managed
@@ -15,8 +16,7 @@ _ALL = (*install.CLIENT, *install.SERVER)
 _BY_HAND = 'have your hook there run: git batch hooks run pre-push "$@"'
 
 
-@dataclass(frozen=True, slots=True)
-class HookState:
+class HookState(Struct, frozen=True):
     """Whether git runs one of our hooks, found out by asking it; `reason` says why not."""
 
     name: str
@@ -24,8 +24,7 @@ class HookState:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Where git looks for hooks, and how each of ours stands."""
 
     place: HookPlace

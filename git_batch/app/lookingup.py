@@ -6,8 +6,9 @@ Where more than one record knows the task, or none, `finding` has the answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, Oid, TaskId
 from git_batch.core.standing import TaskStatus
@@ -15,8 +16,7 @@ from git_batch.repo.lookup import noted
 from git_batch.repo.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A task's commit, and who says so."""
 
     batch: BatchId

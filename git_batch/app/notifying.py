@@ -7,7 +7,6 @@ refused, or the batch has ended already) is not told.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +16,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.events import Event, Parked
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
+from git_batch.core.values import replace
 from git_batch.errors import BatchError
 from git_batch.repo import trust
 from git_batch.repo.commits import Idents

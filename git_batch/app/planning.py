@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.core import canonical
 from git_batch.core.model import Plan
@@ -12,8 +13,7 @@ from git_batch.core.planfile import parse_plan
 from git_batch.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedPlan:
+class LoadedPlan(Struct, frozen=True):
     """A parsed plan, its digest, and the files that it was read from."""
 
     plan: Plan

@@ -8,7 +8,7 @@ being run here nothing is dropped: its runner could not tell that from a task's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from git_batch.app.session import Session, choose, outside_of_tasks
 from git_batch.core.ids import BatchId, Oid
@@ -20,8 +20,7 @@ from git_batch.repo.locks import live_batches
 _OVER = frozenset({BatchStatus.COMPLETED, BatchStatus.ABANDONED})
 
 
-@dataclass(frozen=True, slots=True)
-class Prunable:
+class Prunable(Struct, frozen=True):
     """What of one batch can be dropped: refs, and how many attempts they keep."""
 
     batch: BatchId

@@ -8,8 +8,9 @@ told and both kept. What was taken over carries no authority: `resume` asks a pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.app import preconditions
 from git_batch.app.following import bring, nothing_in_the_way
@@ -27,8 +28,7 @@ from git_batch.repo.remotes import Relation
 from git_batch.repo.repository import Dirt
 
 
-@dataclass(frozen=True, slots=True)
-class Pulled:
+class Pulled(Struct, frozen=True):
     """A batch as it is here now; `changed` if it was not so before."""
 
     batch: BatchId
@@ -37,8 +37,7 @@ class Pulled:
     changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PulledAll:
+class PulledAll(Struct, frozen=True):
     """What was taken over from a remote, and which of its batches are not here."""
 
     remote: str
@@ -46,8 +45,7 @@ class PulledAll:
     left: tuple[BatchId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Theirs:
+class _Theirs(Struct, frozen=True):
     """A remote's record that was read, and the head that it names."""
 
     batch: BatchId

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.app.glances import glance
 from git_batch.app.session import Session, must_choose
@@ -19,8 +20,7 @@ from git_batch.repo.locks import Holder
 Logs = Callable[[TaskId, int], bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A batch with every task."""
 
     state: BatchState

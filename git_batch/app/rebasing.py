@@ -13,8 +13,9 @@ its revert are not missed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.app import preconditions
 from git_batch.app.deciding import Deciding, must_be_allowed
@@ -31,8 +32,7 @@ from git_batch.repo import commits
 from git_batch.repo.objects import is_ancestor
 
 
-@dataclass(frozen=True, slots=True)
-class Rebased:
+class Rebased(Struct, frozen=True):
     """What was recorded.
 
     Attributes:

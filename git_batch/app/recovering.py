@@ -10,8 +10,9 @@ ref file that can't be read is put aside.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.app import preconditions
 from git_batch.app.planning import load_plan
@@ -39,8 +40,7 @@ from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """A branch whose record is to be brought back."""
 
     session: Session

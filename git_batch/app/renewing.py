@@ -9,8 +9,9 @@ within `core.plandiff.not_allowed`.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from git_batch.app import preconditions
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
@@ -22,6 +23,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
 from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
+from git_batch.core.values import replace
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
 from git_batch.repo import fingerprint, trust
 from git_batch.repo.commits import Idents
@@ -36,8 +38,7 @@ _MORE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Renewal:
+class Renewal(Struct, frozen=True):
     """A further authorization to be confirmed, and why it is needed.
 
     Attributes:

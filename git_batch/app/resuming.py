@@ -7,9 +7,10 @@ run, which takes it up before its next task.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions, renewing
 from git_batch.app.beside import append_beside
@@ -42,8 +43,7 @@ Confirm = Callable[[Renewal], None]
 """Shows a renewal to a person and returns if they agree, else raises."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeRequest:
+class ResumeRequest(Struct, frozen=True):
     """The options of `git batch resume`; `plan` is the file of a changed plan."""
 
     batch: str | None = None

@@ -7,7 +7,7 @@ carries no authority and replaces nothing (`git batch pull` takes one over).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.app.glances import Glance, look
 from git_batch.app.session import Session, must_choose, outside_of_tasks
@@ -20,8 +20,7 @@ from git_batch.repo import remotes
 from git_batch.repo.remotes import Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
+class Pushed(Struct, frozen=True):
     """What a remote has now."""
 
     batch: BatchId
@@ -30,8 +29,7 @@ class Pushed:
     remote: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A remote's copy of a record, and how it stands to the one that is here."""
 
     batch: BatchId

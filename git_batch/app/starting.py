@@ -10,8 +10,9 @@ import os
 import secrets
 import string
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
@@ -21,6 +22,7 @@ from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Budget, Plan
+from git_batch.core.values import replace
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, fingerprint, trust
 from git_batch.repo.commits import Idents
@@ -30,8 +32,7 @@ from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What a confirmation may set on top of the plan's own budget; None leaves the plan's."""
 
     max_tasks: int | None = None
@@ -44,8 +45,7 @@ class Bounds:
     sign: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StartRequest:
+class StartRequest(Struct, frozen=True):
     """The options of `git batch start`."""
 
     plan: str | None = None
@@ -55,8 +55,7 @@ class StartRequest:
     allow_untracked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """What is to be confirmed: shown to a person, and checked again after the answer."""
 
     loaded: LoadedPlan
@@ -150,8 +149,7 @@ def start(
         return Outcome(state, proposal.plan)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A batch after a run, and its plan; `live` if a run that goes on was renewed instead."""
 
     state: BatchState

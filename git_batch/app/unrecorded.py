@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.app.session import Session
 from git_batch.core.claims import claim_of
@@ -10,8 +10,7 @@ from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.repo import claimed, remotes
 
 
-@dataclass(frozen=True, slots=True)
-class Unrecorded:
+class Unrecorded(Struct, frozen=True):
     """What the commits of the current branch say; `way` is the command that gets the record."""
 
     batch: BatchId

@@ -7,7 +7,8 @@ other, and the answer says what could not be looked at.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.app.session import Session, choose
 from git_batch.app.unrecorded import way_to_record
@@ -20,8 +21,7 @@ from git_batch.repo import batches, claimed, lineage, trust
 from git_batch.repo.locks import batch_lock, holder
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
+class Meant(Struct, frozen=True):
     """What is to be verified.
 
     Attributes:
@@ -43,8 +43,7 @@ class Meant:
     behind: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """A verdict, and on what."""
 
     meant: Meant

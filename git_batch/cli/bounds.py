@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from git_batch.app.starting import Bounds
 from git_batch.core.duration import parse_duration, parse_time
@@ -53,8 +53,7 @@ class Tasks(click.ParamType[tuple[bool, int]]):
         return value.startswith("+"), int(digits)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What a person asks of a run: its bounds, to be confirmed unless they say yes beforehand."""
 
     bounds: Bounds

@@ -8,12 +8,12 @@ edges. Taking a park back recomputes the skipped set: that is a person's decisio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Agenda, BatchState, TaskRecord
 from git_batch.core.standing import Phase, TaskStatus
+from git_batch.core.values import replace
 
 
 def bits(indexes: Iterator[int]) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.core.standing import Outcome
@@ -15,16 +16,14 @@ KEEP_PATHS = 100
 N = TypeVar("N", int, float)
 
 
-@dataclass(frozen=True, slots=True)
-class LogRef:
+class LogRef(Struct, frozen=True):
     """A kept log: its full size in bytes and the sha256 of what is kept of it."""
 
     size: int
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """One check's end; `status` is None when it did not exit by itself.
 
     Attributes:
@@ -41,8 +40,7 @@ class CheckResult:
     reused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What an agent says it used; None means that it did not say.
 
     Attributes:
@@ -76,8 +74,7 @@ def _sum(a: N | None, b: N | None) -> N | None:
     return b if a is None else a if b is None else a + b
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One ended try of a task.
 
     Attributes:
@@ -101,8 +98,7 @@ class Attempt:
     message: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A known bad end of an attempt, with what a person or the next attempt should know.
 
     Attributes:

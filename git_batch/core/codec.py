@@ -1,4 +1,4 @@
-r"""Frozen dataclasses to TOML tables and back, by their own type hints.
+r"""Frozen structs to TOML tables and back, by their own type hints.
 
 One rule for every fact of the record: a field that is None, or an empty tuple, text or mapping
 where that is its default, is left out; so adding a field with a default stays readable both ways.
@@ -12,11 +12,13 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 T = TypeVar("T")
 
@@ -81,7 +83,7 @@ def encode(value: Any) -> Any:
         return [encode(v) for v in value]
     if isinstance(value, Mapping):
         return {str(k): encode(v) for k, v in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return {
             name: encoded
             for name, default in _layout(type(value))
@@ -100,12 +102,10 @@ def decode(kind: type[T], table: Any) -> T:
 
 
 @cache
-def _layout(kind: type) -> tuple[tuple[str, Any], ...]:
+def _layout(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
     """List a type's fields, each with the empty value that is left out."""
-    hints = typing.get_type_hints(kind)
     return tuple(
-        (f.name, _absent(hints[f.name]) if f.default is MISSING else f.default)
-        for f in fields(kind)
+        (f.name, _absent(f.type) if f.default is NODEFAULT else f.default) for f in fields(kind)
     )
 
 
@@ -121,8 +121,8 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
         return lambda v: {k: item(x) for k, x in _expect(v, dict).items()}
     if hasattr(kind, "__supertype__"):
         return _decoder(kind.__supertype__)
-    if is_dataclass(kind):
-        return _dataclass(typing.cast(type, kind))
+    if issubclass(kind, Struct):
+        return _struct(kind)
     if issubclass(kind, Enum):
         return lambda v: _enum(kind, v)
     if kind is bytes:
@@ -188,21 +188,16 @@ def _sequence(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
     return read
 
 
-def _dataclass(kind: type) -> Callable[[Any], Any]:
-    hints = typing.get_type_hints(kind)
-    decoders = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
-    absent = {
-        f.name: _absent(hints[f.name])
-        for f in fields(kind)
-        if f.default is MISSING and f.default_factory is MISSING
-    }
+def _struct(kind: type[Struct]) -> Callable[[Any], Any]:
+    decoders = {f.name: _decoder(f.type) for f in fields(kind)}
+    absent = {f.name: _absent(f.type) for f in fields(kind) if f.required}
 
     def read(value: Any) -> Any:
         table = _expect(value, dict)
         given = {n: _at(n, d, table[n]) for n, d in decoders.items() if n in table}
         for name, fallback in absent.items():
             if name not in given:
-                if fallback is MISSING:
+                if fallback is NODEFAULT:
                     raise CodecError(f"'{name}' is missing")
                 given[name] = fallback
         return kind(**given)
@@ -211,10 +206,10 @@ def _dataclass(kind: type) -> Callable[[Any], Any]:
 
 
 def _absent(hint: Any) -> Any:
-    """Give what a left-out field without a default stands for; MISSING if it may not be."""
+    """Give what a left-out field without a default stands for; NODEFAULT if it may not be."""
     if types.NoneType in typing.get_args(hint):
         return None
-    empty = {str: "", bytes: b""}.get(hint, MISSING)
+    empty = {str: "", bytes: b""}.get(hint, NODEFAULT)
     return () if typing.get_origin(hint) is tuple else empty
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from git_batch.core import agenda as agendas
 from git_batch.core.attempt import Usage
 from git_batch.core.events import Decided, Decision
@@ -12,6 +10,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, InFlight, Line, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.transitions import IllegalTransition
+from git_batch.core.values import replace
 
 _FROM: dict[Decision, frozenset[TaskStatus]] = {
     Decision.RETRY: frozenset({TaskStatus.NEEDS_HUMAN, TaskStatus.DROPPED}),

@@ -7,7 +7,7 @@ performer never has to look into the state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import TaskId
@@ -15,16 +15,14 @@ from git_batch.core.model import InFlight
 from git_batch.core.standing import BatchStatus, StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class Enroll:
+class Enroll(Struct, frozen=True):
     """Admit the task if authority, budget, deadline and lineage allow it (`machine.admit`)."""
 
     task: TaskId
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartAttempt:
+class StartAttempt(Struct, frozen=True):
     """Begin a further attempt: of the task in flight, or with work that a review accepted.
 
     Attributes:
@@ -36,82 +34,71 @@ class StartAttempt:
     pause: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
+class RunTask(Struct, frozen=True):
     """Run the task's command, then compare what it left with its scope."""
 
     flight: InFlight
 
 
-@dataclass(frozen=True, slots=True)
-class RunChecks:
+class RunChecks(Struct, frozen=True):
     """Run the task's checks in order and see that they left the tree alone."""
 
     flight: InFlight
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """Have the change reviewed as the plan says, by a command or by a person later."""
 
     flight: InFlight
 
 
-class Ending:
+class Ending(Struct, frozen=True):
     """What an attempt's kept work is the end of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rework(Ending):
+class Rework(Ending, frozen=True):
     """Another attempt follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Park(Ending):
+class Park(Ending, frozen=True):
     """A person has to look at it."""
 
     failure: Failure
     next_action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupt(Ending):
+class Interrupt(Ending, frozen=True):
     """Nobody's fault; it is run again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepWork:
+class KeepWork(Struct, frozen=True):
     """Keep the attempt's work under a ref, put its paths back, and record the ending."""
 
     flight: InFlight
     ending: Rework | Park | Interrupt
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Struct, frozen=True):
     """Run the person's hooks, fix tree, parent and message of the commit."""
 
     flight: InFlight
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """Make the settled commit, or find that it is made already, and move the branch."""
 
     flight: InFlight
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptUnchanged:
+class AcceptUnchanged(Struct, frozen=True):
     """Record that there was nothing to change."""
 
     flight: InFlight
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """End the run and record why."""
 
     status: BatchStatus
@@ -120,8 +107,7 @@ class Close:
     next_action: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """There is nothing to do; the state says why."""
 
 

@@ -7,7 +7,6 @@ task's own record (committed, unchanged, parked, in review).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState, InFlight, TaskRecord
 from git_batch.core.standing import FREE, Outcome, TaskStatus
 from git_batch.core.transitions import IllegalTransition
+from git_batch.core.values import replace
 
 
 def flight_of(s: BatchState) -> InFlight:

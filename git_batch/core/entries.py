@@ -5,7 +5,7 @@ Only their shape; `record` writes and reads them, `codec` turns them into TOML b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from git_batch.core import events as ev
 from git_batch.core.attempt import CheckResult, LogRef
@@ -14,23 +14,20 @@ from git_batch.core.model import TaskRecord
 from git_batch.core.tip import Tip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry(Tip):
+class Entry(Tip, frozen=True, kw_only=True):
     """One event as the record holds it, with what it repeats about the batch."""
 
     event: ev.Event
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A task's note: its id, then its record."""
 
     task: TaskId
     record: TaskRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """The note on a task's commit; false on any commit but the one it certifies.
 
     Attributes:

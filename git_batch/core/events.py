@@ -15,9 +15,10 @@ performer, between making the commit object and moving the branch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
 from git_batch.core.ids import BatchId, Oid, TaskId
@@ -25,8 +26,7 @@ from git_batch.core.model import Actor, Authorization
 from git_batch.core.standing import BatchStatus, StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(Struct, frozen=True):
     """The batch exists; nothing is authorized yet."""
 
     at: datetime
@@ -38,24 +38,21 @@ class Created:
     plan_digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Authorized:
+class Authorized(Struct, frozen=True):
     """A person confirmed; `seq` 2 and up renew, perhaps with another plan."""
 
     at: datetime
     authorization: Authorization
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequested:
+class StopRequested(Struct, frozen=True):
     """A person asked a live run to end after the task in flight."""
 
     at: datetime
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Enrolled:
+class Enrolled(Struct, frozen=True):
     """A task is in flight and counted; its first attempt begins."""
 
     at: datetime
@@ -65,8 +62,7 @@ class Enrolled:
     runner: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptStarted:
+class AttemptStarted(Struct, frozen=True):
     """A further attempt of the task begins; on its own for work that a review accepted."""
 
     at: datetime
@@ -75,8 +71,7 @@ class AttemptStarted:
     parent: Oid
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """The command exited 0 and left `tree`, all of it in scope.
 
     Attributes:
@@ -95,8 +90,7 @@ class Ran:
     links: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True):
     """The command ended in any other way, or what it left was refused (scope, hook, review)."""
 
     at: datetime
@@ -108,8 +102,7 @@ class AttemptFailed:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class ChecksPassed:
+class ChecksPassed(Struct, frozen=True):
     """All checks exited 0 and left the tree as it was (none at all is a pass)."""
 
     at: datetime
@@ -119,8 +112,7 @@ class ChecksPassed:
     log: LogRef | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChecksFailed:
+class ChecksFailed(Struct, frozen=True):
     """A check did not pass, or changed the tree."""
 
     at: datetime
@@ -131,8 +123,7 @@ class ChecksFailed:
     log: LogRef | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reworked:
+class Reworked(Struct, frozen=True):
     """The attempt's work is kept and put back; the task is tried again."""
 
     at: datetime
@@ -143,8 +134,7 @@ class Reworked:
     changed_total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     """The attempt was cut short; its work is kept and put back. Counts for nothing."""
 
     at: datetime
@@ -156,8 +146,7 @@ class Interrupted:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewRequested:
+class ReviewRequested(Struct, frozen=True):
     """The work is kept as `tree` on `parent` and waits for a person's verdict."""
 
     at: datetime
@@ -178,8 +167,7 @@ class Verdict(StrEnum):
     REJECT = "reject"
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+class Reviewed(Struct, frozen=True):
     """A verdict on `tree`; void for any other."""
 
     at: datetime
@@ -190,8 +178,7 @@ class Reviewed:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """The commit is decided: its tree, parent and message but for the last trailer."""
 
     at: datetime
@@ -204,8 +191,7 @@ class Settled:
     changed_total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """The branch holds the task's commit."""
 
     at: datetime
@@ -213,8 +199,7 @@ class Committed:
     commit: Oid
 
 
-@dataclass(frozen=True, slots=True)
-class BecameUnchanged:
+class BecameUnchanged(Struct, frozen=True):
     """The task had nothing to change and its plan allows that."""
 
     at: datetime
@@ -222,8 +207,7 @@ class BecameUnchanged:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(Struct, frozen=True):
     """The task waits for a person; the attempt's work is kept and put back."""
 
     at: datetime
@@ -250,8 +234,7 @@ class Decision(StrEnum):
     ABANDON = "abandon"
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """A person's decision, with who and why.
 
     Attributes:
@@ -275,8 +258,7 @@ class Decided:
     former: Oid | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """The run ended: why, and what a person can do next."""
 
     at: datetime

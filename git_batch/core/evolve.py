@@ -7,7 +7,6 @@ over. `oid` is the record's id of the event: later events and the commit's trail
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight
 from git_batch.core.standing import BatchStatus, Outcome, Phase, TaskStatus
 from git_batch.core.transitions import IllegalTransition, step
+from git_batch.core.values import replace
 
 _BESIDE = (ev.Authorized, ev.StopRequested, ev.Reviewed)
 """What a person may add at any time; the task in flight is as it was before."""

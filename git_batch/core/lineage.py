@@ -17,8 +17,9 @@ of the time that a hook has (`claims` reads what is needed).
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from git_batch.core.claims import Seen, Settled, rendered
 from git_batch.core.ids import BatchId, Oid, TaskId
@@ -45,8 +46,7 @@ RECORD_DAMAGED = "record contradicts itself"
 READERS = "trailers read differently"
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """One way in which a branch is not what the record says.
 
     Attributes:
@@ -72,8 +72,7 @@ class Drift:
         return StopReason.FOREIGN_COMMITS if self.kind == FOREIGN else StopReason.LINEAGE_BROKEN
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What can be said about the commits from a base to a tip.
 
     Attributes:
@@ -94,8 +93,7 @@ class Verdict:
     tasks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """What the record says of its branch, as of its newest event.
 
     Attributes:

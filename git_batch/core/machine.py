@@ -12,8 +12,9 @@ done" wins over any bound, bounds stop new enrollments only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
@@ -35,13 +36,13 @@ from git_batch.core.standing import (
     StopReason,
     TaskStatus,
 )
+from git_batch.core.values import replace
 
 FIRST_PAUSE, LONGEST_PAUSE = 60, 1800
 """Seconds to wait after the first "not now" and at most after a further one; doubled each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the performer reads once before an enrollment.
 
     Attributes:

@@ -12,8 +12,9 @@ of whom) is never stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from git_batch.core.attempt import Attempt, CheckResult, Failure, LogRef, Usage
 from git_batch.core.ids import BatchId, Oid, TaskId
@@ -23,8 +24,7 @@ Command = str | tuple[str, ...]
 """A string is given to `/bin/sh -c` unedited; a tuple is an argument vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One change, resolved: matrix expanded, defaults and agent filled in.
 
     Attributes:
@@ -60,8 +60,7 @@ class Task:
     not_now: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Bounds of a run; part of the authorization, not of the plan's digest.
 
     Attributes:
@@ -80,8 +79,7 @@ class Budget:
     unknown_stops: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What a person confirms: ordered tasks and the bounds proposed for them."""
 
     slug: str
@@ -94,8 +92,7 @@ class Plan:
     intents: Mapping[str, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who did something, as git names people."""
 
     name: str
@@ -105,8 +102,7 @@ class Actor:
         return f"{self.name} <{self.email}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Authorization:
+class Authorization(Struct, frozen=True):
     """One confirmation by a person (semantics.md section 4).
 
     Attributes:
@@ -135,8 +131,7 @@ class Authorization:
     claim: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InFlight:
+class InFlight(Struct, frozen=True):
     """The one task that is enrolled or settled, as the record's tip repeats it.
 
     Attributes:
@@ -191,8 +186,7 @@ class InFlight:
     links: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
+class TaskRecord(Struct, frozen=True):
     """What the record holds of a task that is neither untouched nor in flight.
 
     Attributes:
@@ -221,8 +215,7 @@ class TaskRecord:
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True, slots=True)
-class Agenda:
+class Agenda(Struct, frozen=True):
     """Where every task stands, as sets of indexes in plan order; an int is a bit set.
 
     Immutable, cheap to copy (10,000 tasks are 1,250 bytes) and the next task is its lowest bit,
@@ -251,8 +244,7 @@ class Agenda:
     replays: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A base that a rebase left, and where the branch was then.
 
     Attributes:
@@ -274,8 +266,7 @@ def accepted(authorization: Authorization | None) -> tuple[bytes, ...]:
     return authorization.untracked if authorization else ()
 
 
-@dataclass(frozen=True, slots=True)
-class BatchState:
+class BatchState(Struct, frozen=True):
     """A batch as of its newest event.
 
     Attributes:

@@ -12,8 +12,10 @@ A task is compared field by field as it is stored; its prompt file by content an
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, fields
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, Plan, Task
@@ -35,8 +37,7 @@ class Kind(StrEnum):
     MOVED = "moved"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One task that differs; `fields` are keys of the plan file, for a changed one only."""
 
     task: TaskId
@@ -44,8 +45,7 @@ class Change:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDiff:
+class PlanDiff(Struct, frozen=True):
     """What differs; in the order of the new plan, then what is gone in that of the old one.
 
     Attributes:

@@ -16,7 +16,6 @@ import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from git_batch.core.graph import CycleError, Graph
@@ -27,6 +26,7 @@ from git_batch.core.planrules import MAX_VALUE, RESERVED_NAMES
 from git_batch.core.plantask import Draft, Intents, TaskReader
 from git_batch.core.scope import Scope
 from git_batch.core.template import NAME, names
+from git_batch.core.values import replace
 
 if TYPE_CHECKING:
     from git_batch.core.planmodel import AgentTable, PlanTable

@@ -20,8 +20,9 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from git_batch.core.ids import TASK_ID, TaskId
 from git_batch.core.model import Command, Task
@@ -45,8 +46,7 @@ _DEVICES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A task whose dependencies are still ids and globs, and the `[[task]]` it comes from."""
 
     task: Task

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from git_batch.core import trailers
@@ -20,6 +19,7 @@ from git_batch.core.codec import CodecError, decode
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
 from git_batch.core.tip import Header, Tip, Totals
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 
 T = TypeVar("T")

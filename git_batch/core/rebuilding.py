@@ -13,8 +13,9 @@ only; no batch can go on with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.core import events as ev
 from git_batch.core.claims import Seen, claim_of, undo_of
@@ -27,8 +28,7 @@ UNPROVEN = "scopes, checks, reviews, and who confirmed the batch"
 _STAND_IN = "rebuilt from trailers; the plan is not known"
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(Struct, frozen=True):
     """What is left of a batch on its branch.
 
     Attributes:

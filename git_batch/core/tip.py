@@ -7,8 +7,9 @@ or the kinds of events there are, whose import alone would take longer than the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.core.attempt import Usage
 from git_batch.core.ids import BatchId, Oid
@@ -16,8 +17,7 @@ from git_batch.core.model import Authorization, InFlight, Line
 from git_batch.core.standing import RESUMABLE, BatchStatus, StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What every event repeats about the whole batch."""
 
     head: Oid
@@ -37,8 +37,7 @@ class Totals:
     needs_total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What `batch.toml` in the record's tree holds: what rarely changes, and the last stop."""
 
     format: int
@@ -58,8 +57,7 @@ class Header:
     former: tuple[Line, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tip:
+class Tip(Struct, frozen=True, kw_only=True):
     """Where a batch stands, by its newest event.
 
     Attributes:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from git_batch.hooks.judging import Judged  # not needed where no branch is judged
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """Lines for standard error, in git's style, and whether git has to stop."""
 
     lines: tuple[str, ...] = ()

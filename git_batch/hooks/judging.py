@@ -8,11 +8,13 @@ decides which batch is meant, so that another branch that holds a batch's commit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.standing import BatchStatus
+from git_batch.core.values import replace
 from git_batch.errors import BatchError
 from git_batch.hooks.updates import HEADS, Update
 from git_batch.repo.lineage import Drift, Verdict, verdict
@@ -29,8 +31,7 @@ _COPIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What is to be said about one branch; refused if `error` is not empty."""
 
     branch: str

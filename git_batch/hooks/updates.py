@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 
@@ -12,8 +13,7 @@ HEADS = "refs/heads/"
 _ZERO = re.compile(r"0+\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """A ref that is to be moved.
 
     Attributes:

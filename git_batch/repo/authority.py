@@ -9,10 +9,9 @@ authorization, here or on a server; without it, only what claims to be signed is
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import Drift, Verdict
+from git_batch.core.values import replace
 from git_batch.repo.git import Git
 
 NOT_SIGNED = "authorization not signed"

@@ -6,7 +6,7 @@ must start fast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.core import reading
 from git_batch.core.chain import RECORDS, newest_event, ref_name
@@ -17,8 +17,7 @@ from git_batch.repo.git import Git
 from git_batch.repo.objects import ObjectReader
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A batch by its header and newest event; `error` says why there is neither.
 
     Attributes:

@@ -10,8 +10,9 @@ expectation), so that two machines can't run the same task.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.core import trailers
 from git_batch.core.chain import ref_name
@@ -31,8 +32,7 @@ _WHOLE = "@"
 _HOST, _WORKTREE, _SINCE = "Batch-Host", "Batch-Worktree", "Batch-Since"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """Who claims what, where and since when (RFC 3339)."""
 
     batch: BatchId

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.repo.git import clean_environment
 from git_batch.repo.repository import Repository
@@ -29,8 +30,7 @@ MESSAGE = (PREPARE, COMMIT_MSG)
 """Those that may edit the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientHooks:
+class ClientHooks(Struct, frozen=True):
     """The person's commit hooks: where they lie, and how they are run."""
 
     directory: str

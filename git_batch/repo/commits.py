@@ -14,24 +14,24 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import cast
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import ObjectType
 
 from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
+from git_batch.core.values import replace
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import signing
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_object
 
 
-@dataclass(frozen=True, slots=True)
-class Idents:
+class Idents(Struct, frozen=True):
     """Who a commit is by; git tells them from its configuration and the environment."""
 
     author: Actor
@@ -47,8 +47,7 @@ class Idents:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Authored:
+class Authored(Struct, frozen=True):
     """Who made the change of a commit, and when."""
 
     actor: Actor

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.repo.repository import Repository
 
@@ -26,8 +27,7 @@ _RUNS_CODE = re.compile(
 """Keys, in git's lower case, whose value git runs as a command or looks for commands in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """All of the configuration: key and value in git's order, so that the last one counts."""
 
     entries: tuple[tuple[str, str], ...]

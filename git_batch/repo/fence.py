@@ -24,10 +24,10 @@ import stat
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import pygit2
+from msgspec import Struct
 
 from git_batch.errors import GitError
 from git_batch.repo import surveying
@@ -38,8 +38,7 @@ from git_batch.repo.reflist import is_value
 from git_batch.repo.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack:
+class PutBack(Struct, frozen=True):
     """What became of a changed file.
 
     Attributes:

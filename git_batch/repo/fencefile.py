@@ -27,9 +27,10 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
+
+from msgspec import Struct, to_builtins
 
 from git_batch.core.codec import CodecError, decode
 from git_batch.repo.index import discard
@@ -52,8 +53,7 @@ class UnusableError(Exception):
     """What was noted is missing, not whole, of another version, or of another place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Armed:
+class Armed(Struct, frozen=True):
     """Whose command it is; all of it empty if that was not written to its end."""
 
     batch: str = ""
@@ -64,8 +64,7 @@ class Armed:
     scope: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What was put right before a run, for the reason of the attempt that was killed."""
 
     batch: str
@@ -74,8 +73,7 @@ class Found:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """How things stood before a command: what is watched, and each path as it was."""
 
     layout: Layout
@@ -83,8 +81,7 @@ class Standing:
     known: Mapping[str, Known]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True, omit_defaults=True):
     path: str
     kind: str
     mode: int
@@ -92,8 +89,7 @@ class _Entry:
     data: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     layout: Layout
     files: tuple[str, ...]
     config: tuple[str, ...]
@@ -103,8 +99,7 @@ class _Written:
     known: tuple[_Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Refs:
+class _Refs(Struct, frozen=True):
     values: dict[str, str]
 
 
@@ -133,7 +128,7 @@ class FenceFile:
 
     def arm(self, armed: Armed) -> None:
         """Say, before a command is started, whose it is."""
-        _write(_place(self._layout, _ARMED), json.dumps(asdict(armed)).encode())
+        _write(_place(self._layout, _ARMED), json.dumps(to_builtins(armed)).encode())
 
     def disarm(self) -> None:
         """Say that what the command left was compared."""
@@ -172,7 +167,7 @@ def settle(layout: Layout) -> None:
 
 def tell(layout: Layout, found: Found) -> None:
     """Leave what was found and put right for the run that goes on."""
-    _replace(_place(layout, _FOUND), json.dumps(asdict(found)).encode())
+    _replace(_place(layout, _FOUND), json.dumps(to_builtins(found)).encode())
 
 
 def told(layout: Layout) -> Found | None:
@@ -265,11 +260,7 @@ def _text(standing: Standing) -> bytes:
         ),
     )
     # Escaped as ASCII: an undecodable name comes back as it was.
-    return _sealed(json.dumps(asdict(written, dict_factory=_without_none)).encode())
-
-
-def _without_none(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in fields if value is not None}
+    return _sealed(json.dumps(to_builtins(written)).encode())
 
 
 def _standing(written: _Written) -> Standing:

@@ -23,7 +23,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.errors import GitError
 
@@ -128,8 +129,7 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return cleaned
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a git process left: exit status (negative: the signal that killed it) and output."""
 
     status: int

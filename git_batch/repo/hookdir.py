@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.errors import UsageError
 from git_batch.repo.git import Git
@@ -19,8 +20,7 @@ PROBE = "GIT_BATCH_PROBE"
 """Set in its environment, an installed hook prints the value and does nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookPlace:
+class HookPlace(Struct, frozen=True):
     """The directory in which git looks for hooks.
 
     Attributes:

@@ -14,7 +14,7 @@ the ref is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from git_batch.core import canonical, entries, reading, record
 from git_batch.core import events as ev
@@ -23,6 +23,7 @@ from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchState, Plan, TaskRecord
 from git_batch.core.tip import Tip
+from git_batch.core.values import replace
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, trust
 from git_batch.repo.notestree import NotesTree
@@ -33,8 +34,7 @@ _APPENDED_MOST = 1000
 """How many events that others appended are folded in before that is taken for another run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Newest:
+class Newest(Struct, frozen=True):
     """Where a record stands: its ref's commit, and our newest event on its first-parent chain."""
 
     ref_tip: Oid

@@ -9,7 +9,8 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.repo import surveying
 from git_batch.repo.reflist import Signature, is_racy, signature
@@ -20,8 +21,7 @@ KEPT_MOST = 1 << 20
 _EXECUTABLE = 0o111
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A file as it was noted.
 
     Attributes:

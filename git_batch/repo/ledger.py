@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from git_batch.core.chain import is_event, newest_event
 from git_batch.core.claims import Seen, Settled, settled
@@ -20,6 +21,7 @@ from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
 from git_batch.core.lineage import NOT_IN_FORCE, RECORD_CHANGED, Drift, Ledger
 from git_batch.core.standing import BatchStatus
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.objects import AbsentError, Object, ObjectReader, entries
 
@@ -28,8 +30,7 @@ _KIND = re.compile(rb"\nBatch-Format: 1\nBatch-Event: ([a-z_]+)\nBatch-Step: ([0
 _DIGEST = re.compile(rb'\nplan_digest = "(sha256:[0-9a-f]{64})"\n')
 
 
-@dataclass(frozen=True, slots=True)
-class Book:
+class Book(Struct, frozen=True):
     """An open record: its ledger, and where to look further.
 
     Attributes:

@@ -13,7 +13,6 @@ of trailers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from threading import Thread
 
@@ -23,6 +22,7 @@ from git_batch.core.comparison import Comparison
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift, Ledger, Verdict, accepts
 from git_batch.core.planscopes import Bounds, Path, scopes, stray
+from git_batch.core.values import replace
 from git_batch.errors import BatchError, RecordError
 from git_batch.repo import ledger as ledgers
 from git_batch.repo.authority import with_signatures

@@ -14,10 +14,12 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import LockedError
@@ -33,8 +35,7 @@ _LOOKS = 50
 """How often a lock that nobody seems to hold is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Who holds a run lock."""
 
     pid: int = 0

@@ -6,8 +6,9 @@ The cost is that of two processes, whatever the length of the history or the num
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid, TaskId
@@ -17,8 +18,7 @@ from git_batch.repo.ledger import event_at
 from git_batch.repo.objects import ObjectReader, entries
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """What a record says of a task that its plan has.
 
     Attributes:

@@ -6,17 +6,15 @@ one tree to another. A conflict is an answer, not an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pygit2
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """The merged tree, or the paths that are in conflict."""
 
     tree: Oid | None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.core import trailers
 from git_batch.core.chain import RECORDS, TRACKING
@@ -20,8 +21,7 @@ from git_batch.repo.git import QUARANTINE, Git
 from git_batch.repo.objects import ObjectReader, is_ancestor, seen_of
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """The record of a batch.
 
     Attributes:
@@ -36,8 +36,7 @@ class Record:
     running: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What a commit's trailers say: its batch, and whether it is one task's commit.
 
     A squash of a whole batch names the batch as well, and many tasks.

@@ -18,9 +18,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
@@ -46,8 +47,7 @@ _HEAD_MOST = 4096
 _IDENT = re.compile(rb"(?P<name>.*) <(?P<email>[^<>]*)> \d+ [-+]\d{4}\n?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """What is where; absolute paths.
 
     Attributes:
@@ -73,16 +73,14 @@ class Layout:
         return os.path.join(self.git_dir, "batch")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A git operation that is half done: its name, and how it is ended."""
 
     name: str
     hints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Dirt:
+class Dirt(Struct, frozen=True):
     """What keeps a working tree from being clean; true if anything does.
 
     Attributes:

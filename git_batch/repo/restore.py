@@ -27,7 +27,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
@@ -39,8 +40,7 @@ from git_batch.repo.worktree import Scanner
 _SWAPS = 5
 
 
-@dataclass(slots=True)
-class Restored:
+class Restored(Struct):
     """What `restore` did.
 
     Attributes:

@@ -8,7 +8,8 @@ person's untracked cache in use.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
@@ -16,8 +17,7 @@ from git_batch.errors import GitError
 STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One line of status.
 
     Attributes:

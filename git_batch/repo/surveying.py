@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_batch.repo.git import failure
 from git_batch.repo.repository import Layout, Repository
@@ -22,8 +23,7 @@ _PATHS = ("core.excludesfile", "core.attributesfile")
 _GITLINK = b"160000"
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(Struct):
     """What is to be watched.
 
     Attributes:
@@ -40,8 +40,7 @@ class Survey:
     personal: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     scope: str
     origin: str
     key: str

@@ -9,11 +9,11 @@ diff. A submodule is one entry, as is a symbolic link; nothing is followed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 import pygit2
+from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
@@ -38,8 +38,7 @@ class Kind(StrEnum):
     TYPE = "type"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One path that differs; a mode of 0 means that it does not exist on that side.
 
     Attributes:

@@ -16,12 +16,15 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from git_batch.core.codec import CodecError, decode
 from git_batch.core.ids import BatchId
 from git_batch.core.model import Authorization
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
 
@@ -29,8 +32,7 @@ _NONCES = 20
 """Confirmations that are remembered; only the newest one or two can be asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """What is known here of one batch.
 
     Attributes:

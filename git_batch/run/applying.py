@@ -11,7 +11,7 @@ parent's, and the words of its message, to which only our trailers are added ane
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from git_batch.core import trailers
 from git_batch.core.attempt import Failure
@@ -29,8 +29,7 @@ from git_batch.run.context import RunContext
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Kept work: its tree, the commit that it began on, and what was said for its commit."""
 
     tree: Oid

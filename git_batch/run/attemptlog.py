@@ -8,8 +8,9 @@ local logs ref; the record holds its size and digest only (storage.md; logs may 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from git_batch.core.attempt import LogRef
 from git_batch.run.output import excerpt
@@ -18,8 +19,7 @@ KEPT = 1 << 20
 """Bytes kept of one command's output."""
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """One command of an attempt: what was run, where its output is, and how it ended."""
 
     title: str

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from hashlib import sha256
 
 from git_batch.core.attempt import CheckResult
 from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState, Command, Task
 from git_batch.core.template import RUN_TIME_NAMES, names, render_command
+from git_batch.core.values import replace
 
 _OF_THE_ATTEMPT = re.compile(r"BATCH_(ATTEMPT|PROMPT|FEEDBACK|MESSAGE|USAGE|BLOCKED|DIFF)")
 _LENGTH = 32

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
 
 from git_batch.core.machine import Machine
 from git_batch.core.model import BatchState, accepted
@@ -33,8 +34,7 @@ def new_runner() -> str:
     return f"{HOST}/{secrets.token_hex(6)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(Struct, frozen=True):
     """What a run is given from outside, so that tests can give something else."""
 
     interrupt: Interrupt

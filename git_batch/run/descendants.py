@@ -35,8 +35,9 @@ import os
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from msgspec import Struct
 
 from git_batch.run import procfs
 
@@ -55,8 +56,7 @@ GIVE_UP = 5.0
 _LONGEST_PAUSE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """A process that outlived its command.
 
     A negative `pid` is a whole process group, as for kill(1). `birth` is in clock ticks since

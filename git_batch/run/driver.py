@@ -10,11 +10,11 @@ becomes one kind of error: nothing was told that is not recorded, and resume goe
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
 
 from git_batch.core import effects as fx
 from git_batch.core.events import Closed, Event
 from git_batch.core.model import BatchState
+from git_batch.core.values import replace
 from git_batch.errors import GitError, MachineError
 from git_batch.run.context import RunContext
 from git_batch.run.pausing import CutShort

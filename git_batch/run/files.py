@@ -15,13 +15,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from git_batch.core import template
 from git_batch.core.attempt import Usage
 from git_batch.core.model import BatchState, InFlight, Plan, Task
+from git_batch.core.values import replace
 from git_batch.repo.git import clean_environment
 
 _MOST = 1 << 20

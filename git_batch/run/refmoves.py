@@ -15,8 +15,9 @@ refs of this batch are put back. A push to a bare URL leaves no trace in the rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from git_batch.core import record
 from git_batch.core.chain import RECORDS, TRACKING, ref_name
@@ -52,8 +53,7 @@ GRAVE = frozenset({Grade.MOVED, Grade.PUSHED, Grade.OURS})
 """Moves after which nothing else is started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A ref that moved, from and to which value, and what that means."""
 
     name: str

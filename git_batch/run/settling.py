@@ -14,7 +14,6 @@ asked altogether is the number of attempts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from git_batch.core import template, trailers
@@ -37,9 +36,9 @@ from git_batch.run.tasks import KEEP, TaskRunner, UnfitError, unfit
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
 class _StopError(Exception):
-    failure: Failure
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
 
 
 class Settler:

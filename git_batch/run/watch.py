@@ -21,9 +21,10 @@ import os
 import select
 import signal
 import time
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct, field
 
 from git_batch.run.descendants import Leftover, Swept, sweep
 from git_batch.run.output import SMALLEST_CAP
@@ -60,8 +61,7 @@ class How(StrEnum):
     NOT_FOUND = "not_found"  # or not startable for another reason: see `Ended.reason`
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a command may take: times in seconds (None: no limit), its log in bytes."""
 
     timeout: float | None = None
@@ -74,8 +74,7 @@ class Limits:
             raise ValueError(f"log_cap must be at least {SMALLEST_CAP}, not {self.log_cap}")
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The end of a command.
 
     Attributes:
@@ -99,8 +98,7 @@ class Ended:
     log_error: str | None = None
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(Struct):
     """The wait for one command. Left by an exception, it kills what is alive."""
 
     leader: subprocess.Popen[bytes]
@@ -116,8 +114,8 @@ class Watch:
     kill_at: float = math.inf
     give_up_at: float = math.inf
     asked: list[Leftover] = field(default_factory=list)
-    last_output: float = field(init=False)
-    tick_at: float = field(init=False)
+    last_output: float = math.nan  # set when the wait begins
+    tick_at: float = math.nan
     nap: float = 0.001
     pidfd: int = -1
     poller: select.poll = field(default_factory=select.poll)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from git_batch.core import events as ev
 from git_batch.core.standing import BatchStatus
@@ -65,10 +66,9 @@ def _strategy(kind: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(["", "a", "T.1_x-y", "0123456789abcdef" * 2])
     if isinstance(kind, type) and issubclass(kind, Enum):
         return st.sampled_from(list(kind))
-    assert is_dataclass(kind), kind
-    hints = typing.get_type_hints(kind)
+    assert issubclass(kind, Struct), kind
     make = typing.cast(Callable[..., Any], kind)
-    return st.builds(make, **{f.name: values(hints[f.name]) for f in fields(kind)})
+    return st.builds(make, **{f.name: values(f.type) for f in fields(kind)})
 
 
 def any_event() -> st.SearchStrategy[ev.Event]:
@@ -78,8 +78,7 @@ def any_event() -> st.SearchStrategy[ev.Event]:
 
 def smallest(kind: type[ev.Event], **more: Any) -> ev.Event:
     """Make an event of a type with nothing in it."""
-    hints = typing.get_type_hints(kind)
-    empty = {f.name: more.get(f.name, _least(hints[f.name])) for f in fields(kind)}
+    empty = {f.name: more.get(f.name, _least(f.type)) for f in fields(kind)}
     return kind(**empty)
 
 
@@ -92,7 +91,7 @@ def _least(hint: Any) -> Any:
         return _least(hint.__supertype__)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return next(iter(hint))
-    if is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return None
     return {str: "", bytes: b"", int: 0, datetime: datetime(2025, 1, 1, tzinfo=UTC)}[hint]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from git_batch.core import events as ev
 from git_batch.core.attempt import Attempt, CheckResult, Usage
@@ -100,8 +100,7 @@ def test_a_field_that_a_later_version_added_is_ignored() -> None:
     assert decode(Usage, {"usd": 1, "joules": 3}) == Usage(usd=1.0)
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(Struct, frozen=True):
     number: int
     share: float
     at: datetime

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.transitions import IllegalTransition
+from git_batch.core.values import replace
 from tests.core.facts import smallest
 from tests.core.test_machine import CHAIN, ends, stop_before
 from tests.world import PERSON, World, oid, plan, task

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -23,6 +22,7 @@ from git_batch.core.planscopes import Bounds, scopes, stray
 from git_batch.core.rebuilding import is_stand_in, rebuild, remains, stand_in
 from git_batch.core.standing import BatchStatus, Phase
 from git_batch.core.transitions import IllegalTransition, step
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_BYTES, values
 from tests.core.test_canonical import plans

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
@@ -34,6 +33,7 @@ from git_batch.core.standing import (
     TaskStatus,
 )
 from git_batch.core.transitions import BATCH, FLIGHT
+from git_batch.core.values import replace
 from tests.world import BASE, START, Script, World, plan, task
 
 C, U, CF = Outcome.COMMITTED, Outcome.UNCHANGED, Outcome.CHECK_FAILED

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from git_batch.core import events as ev
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Plan, Task
 from git_batch.core.plandiff import Change, Kind, compare, not_allowed
 from git_batch.core.standing import OnEmpty, Outcome
+from git_batch.core.values import replace
 from tests.world import Script, World, plan, task
 
 OTHER: dict[str, object] = {

@@ -7,7 +7,6 @@ import random
 import re
 import string
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -20,6 +19,7 @@ from git_batch.core.chain import is_event
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_TEXTS, values
 from tests.core.test_machine import ends

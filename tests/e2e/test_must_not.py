@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.transitions import IllegalTransition
+from git_batch.core.values import replace
 from git_batch.errors import GitError
 from git_batch.repo.locks import RunLock
 from git_batch.run.lineage import drift_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import FileMode
 
 from git_batch.core import effects as fx
@@ -20,6 +20,7 @@ from git_batch.core import trailers
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.lineage import Verdict
 from git_batch.core.model import Budget, Plan
+from git_batch.core.values import replace
 from git_batch.repo import commits
 from git_batch.repo.lineage import verdict
 from git_batch.repo.treewrite import Changes, write_paths
@@ -106,8 +107,7 @@ class BranchWorld(RecordedWorld):
         )
 
 
-@dataclass(frozen=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """A commit as its object is; `more` are header lines after the committer."""
 
     tree: str

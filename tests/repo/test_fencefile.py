@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from git_batch.core.values import replace
 from git_batch.repo import fencefile
 from git_batch.repo.fence import Watch
 from git_batch.repo.fencefile import Armed, FenceFile, Found, UnusableError

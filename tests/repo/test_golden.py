@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchState
 from git_batch.core.standing import TaskStatus
+from git_batch.core.values import replace
 from git_batch.repo import journal
 from git_batch.repo.history import history
 from git_batch.repo.notestree import NotesTree

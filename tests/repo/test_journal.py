@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pygit2
@@ -19,6 +18,7 @@ from git_batch.core.ids import Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
 from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, Phase
+from git_batch.core.values import replace
 from git_batch.errors import RecordError, StaleError
 from git_batch.repo import commits, journal
 from git_batch.repo.history import event_oids, history

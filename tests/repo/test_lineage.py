@@ -6,14 +6,15 @@ import random
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from git_batch.core import lineage as kinds
 from git_batch.core.ids import Oid
 from git_batch.core.standing import BatchStatus
+from git_batch.core.values import replace
 from git_batch.repo.git import Git
 from git_batch.repo.lineage import verdict
 from tests.chance import random_budget, random_decision, random_plan, random_script
@@ -26,8 +27,7 @@ from tests.world import Crashed, plan, task
 NAMES = ("a", "b", "c", "d")
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(Struct, frozen=True):
     """A repository with a finished batch of four tasks."""
 
     path: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from git_batch.core import canonical
 from git_batch.core import effects as fx
 from git_batch.core.codec import quote, unquote
 from git_batch.core.ids import Oid, TaskId
+from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.repository import Repository

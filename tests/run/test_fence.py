@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import pytest
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import Actor, InFlight
 from git_batch.core.standing import Phase
+from git_batch.core.values import replace
 from git_batch.repo.commits import Idents
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
 
@@ -15,6 +14,7 @@ from git_batch.core.machine import Machine, next_attempt
 from git_batch.core.model import Actor, Authorization, BatchState, Budget, Command, Plan, Task
 from git_batch.core.standing import BatchStatus, Outcome, StopReason
 from git_batch.core.tip import Header
+from git_batch.core.values import replace
 
 START = datetime(2030, 1, 31, 20, 0, tzinfo=UTC)
 ANN = Actor("Ann", "ann@example.org")

@@ -39,8 +39,8 @@ __all__ = ["Renewal", "ResumeRequest", "resume"]
 
 _OVER = (BatchStatus.COMPLETED, BatchStatus.ABANDONED)
 
-Confirm = Callable[[Renewal], None]
-"""Shows a renewal to a person and returns if they agree, else raises."""
+Confirm = Callable[[Renewal], bool]
+"""Shows a renewal to a person and raises unless they agree; returns whether they were asked."""
 
 
 class ResumeRequest(Struct, frozen=True):
@@ -149,8 +149,8 @@ def _renew(
         )
 
     offered = offer()
-    confirm(offered)
-    _same_as_asked(offered, offer(), loaded)
+    if confirm(offered):
+        _same_as_asked(offered, offer(), loaded)
     _ready(session, state, loaded.files if loaded else ())
     renewing.record(session, journal, offered, loaded, tools.clock())
 

@@ -1,4 +1,4 @@
-"""`git batch start`: check everything, have a person confirm, check again, run.
+"""`git batch start`: check everything, have a person confirm, check again if they were asked, run.
 
 Nothing is written before the answer. Then the record comes first, the branch second, HEAD third,
 each by compare-and-swap, so that a crash in between leaves something that `resume` completes.
@@ -113,19 +113,20 @@ def propose(
 
 
 def start(
-    session: Session, request: StartRequest, confirm: Callable[[Proposal], None], tools: Tools
+    session: Session, request: StartRequest, confirm: Callable[[Proposal], bool], tools: Tools
 ) -> Outcome:
     """Start a batch and drive it until it stops.
 
     Args:
-        confirm: shows the proposal to a person and returns if they agree, else raises.
+        confirm: shows the proposal to a person and raises unless they agree. Returns whether they
+            were asked: then time has passed, and everything is looked at again.
     """
     refuse_live(session.repo)
     try:
         proposal = propose(session, request, tools.clock())
-        confirm(proposal)
+        asked = confirm(proposal)
         at = tools.clock()
-        if _essence(propose(session, request, at, again=True)) != _essence(proposal):
+        if asked and _essence(propose(session, request, at, again=True)) != _essence(proposal):
             raise PreconditionError(
                 "the plan, what it runs, the branch or HEAD changed while you were asked",
                 "start again",

@@ -54,9 +54,9 @@ def start_command(
         out("this was a dry run: nothing was written, nothing was run")
         return ExitCode.OK
 
-    def confirm(proposal: Proposal) -> None:
+    def confirm(proposal: Proposal) -> bool:
         out(_shown(proposal))
-        ask("Run this?", yes=asked.yes)
+        return ask("Run this?", yes=asked.yes)
 
     with Interrupt().install() as interrupt:
         outcome = start(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
@@ -107,9 +107,9 @@ def resume_command(
     take_up(".", Ways(put_back, keep_changes, kill_orphans), now(), Printer().note)
     session = open_session()
 
-    def confirm(renewal: Renewal) -> None:
+    def confirm(renewal: Renewal) -> bool:
         _show(renewal)
-        ask("Go on with this?", yes=asked.yes)
+        return ask("Go on with this?", yes=asked.yes)
 
     with Interrupt().install() as interrupt:
         outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
@@ -132,14 +132,17 @@ def _show(renewal: Renewal) -> None:
         out(plandiff_text(renewal.diff, before, after, renewal.state))
 
 
-def ask(question: str, *, yes: bool) -> None:
+def ask(question: str, *, yes: bool) -> bool:
     """Have a person confirm.
+
+    Returns:
+        Whether they were asked; not with `yes`.
 
     Raises:
         PreconditionError: they did not, or there is nobody to ask.
     """
     if yes:
-        return
+        return False
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise PreconditionError(
             "nobody confirmed: there is no terminal to ask on", "confirm beforehand with '--yes'"
@@ -148,6 +151,7 @@ def ask(question: str, *, yes: bool) -> None:
         agreed = _agreed(question)
     if not agreed:
         raise PreconditionError("not confirmed, so nothing was written")
+    return True
 
 
 def _agreed(question: str) -> bool:

@@ -125,7 +125,7 @@ class Bench:
                 {**self.env, "GIT_TRACE2_EVENT": str(trace)},
             )
             walks = sum(_is_walk(line) for line in trace.read_text().splitlines())
-            before = 3  # before and after the confirmation, and the switch to the branch
+            before = 2  # before the confirmation, and the switch to the branch
             what = "with checks" if check else "without checks"
             yield Ratio(
                 f"walks over the working tree per task {what}", (walks - before) / tasks, limit

@@ -320,11 +320,13 @@ def perform(request: Request) -> Request:
     notes, interrupt = Notes(), Interrupt()
     asked: list[str] = []
 
-    def confirm_start(proposal: Proposal) -> None:
+    def confirm_start(proposal: Proposal) -> bool:
         asked.append(proposal.plan.slug)
+        return True
 
-    def confirm_renewal(renewal: Renewal) -> None:
+    def confirm_renewal(renewal: Renewal) -> bool:
         asked.append(renewal.why)
+        return True
 
     answer: Request = {"notes": notes.said, "events": notes.events, "asked": asked}
     try:

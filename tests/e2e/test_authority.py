@@ -124,9 +124,10 @@ def test_what_changed_while_a_person_was_asked_is_refused_and_nothing_is_written
     monkeypatch.chdir(repo)
     before: dict[str, str] = {}
 
-    def confirm(proposal: Proposal) -> None:
+    def confirm(proposal: Proposal) -> bool:
         meanwhile(repo)
         before.update(refs(repo))
+        return True
 
     with pytest.raises(PreconditionError):
         start(open_session(), StartRequest(), confirm, tools())
@@ -145,9 +146,10 @@ def test_what_changed_while_a_renewal_was_asked_for_is_refused(
     monkeypatch.chdir(repo)
     before: dict[str, str] = {}
 
-    def confirm(renewal: Renewal) -> None:
+    def confirm(renewal: Renewal) -> bool:
         meanwhile(repo)
         before.update(refs(repo))
+        return True
 
     request = ResumeRequest(bounds=Bounds(extra_tasks=9), renew=True, plan="batch.toml")
     with pytest.raises(PreconditionError):
@@ -161,7 +163,7 @@ def test_a_no_to_a_renewal_writes_nothing(repo: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(repo)
     before = everything(repo)
 
-    def confirm(renewal: Renewal) -> None:
+    def confirm(renewal: Renewal) -> bool:
         raise PreconditionError("no")
 
     with pytest.raises(PreconditionError, match="no"):

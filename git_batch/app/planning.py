@@ -1,16 +1,26 @@
-"""From a plan file to a plan that can be started here."""
+"""From a plan file to a plan that can be started here.
+
+What validates a plan (pydantic and its models) takes longer to import than libgit2 and all that
+runs the plan afterwards, and a run has no use for it. So `git batch start` reads ahead: a process
+of its own reads the plan on another core while this one imports the rest.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from msgspec import Struct
 
 from git_batch.core import canonical
 from git_batch.core.model import Plan
-from git_batch.core.planfile import parse_plan
-from git_batch.errors import UsageError
+from git_batch.errors import BatchError, UsageError
 
 
 class LoadedPlan(Struct, frozen=True):
@@ -21,6 +31,73 @@ class LoadedPlan(Struct, frozen=True):
     digest: str
     path: str
     files: tuple[str, ...]
+
+
+ReadPlan = Callable[[], LoadedPlan]
+"""Gives a plan, or raises what `load_plan` does."""
+
+
+def plan_for(top: str, named: str | None) -> LoadedPlan:
+    """Find and read a plan; errors as of `find_plan` and `load_plan`."""
+    return load_plan(find_plan(top, named))
+
+
+def read_ahead(top: str, named: str | None) -> ReadPlan:
+    """Begin to find and read a plan in another process; what comes back waits for its answer.
+
+    A process of several threads can't be copied safely: it reads when the plan is asked for, as
+    does one that the system gives no other process.
+    """
+    here = partial(plan_for, top, named)
+    if threading.active_count() > 1:
+        return here
+    reader, writer = os.pipe()
+    try:
+        reading = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        return here
+    if reading == 0:
+        _answer(here, writer)
+    os.close(writer)
+    return lambda: _answered(reading, reader) or here()
+
+
+def _answer(read: ReadPlan, writer: int) -> NoReturn:
+    """Read a plan in a process of its own, say it or what is wrong with it, and end."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the other one says that it was interrupted
+        said: LoadedPlan | BatchError
+        try:
+            said = read()
+        except BatchError as error:
+            said = error
+        with os.fdopen(writer, "wb") as file:
+            pickle.dump(said, file, pickle.HIGHEST_PROTOCOL)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _answered(reading: int, reader: int) -> LoadedPlan | None:
+    """Wait for the plan; None if the other process came to no answer (a bug, or it was killed)."""
+    try:
+        with os.fdopen(reader, "rb") as file:
+            answer = file.read()
+    except BaseException:  # interrupted: it may wait for the end of a pipe
+        os.kill(reading, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(reading, 0)
+    if status != 0 or not answer:
+        return None
+    said = pickle.loads(answer)
+    if isinstance(said, BatchError):
+        raise said
+    assert isinstance(said, LoadedPlan)
+    return said
 
 
 def find_plan(top: str, named: str | None) -> str:
@@ -52,6 +129,8 @@ def load_plan(path: str) -> LoadedPlan:
         UsageError: the file can't be read.
         PlanError: it is not a plan.
     """
+    from git_batch.core.planfile import parse_plan  # imports pydantic
+
     intents: list[str] = []
 
     def read_intent(name: str) -> bytes:

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from git_batch.app import preconditions
+from git_batch.app.granting import Bounds, authorize
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
-from git_batch.app.starting import Bounds, authorize
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.ids import TaskId
@@ -160,7 +160,7 @@ def renewal(
     to_come = loaded.plan if loaded else replace(plan, budget=granted)
     fresh = authorize(
         seq=old.seq + 1 if old else 1,
-        who=who,
+        actor=who.author,
         at=now,
         digest=loaded.digest if loaded else state.plan_digest,
         branch=state.branch,

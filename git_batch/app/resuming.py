@@ -16,11 +16,12 @@ from git_batch.app import aftermath, preconditions, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.following import follow
+from git_batch.app.granting import Bounds
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan, load_plan
 from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
-from git_batch.app.starting import Bounds, Outcome, take_branch
+from git_batch.app.starting import Outcome, take_branch
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId

@@ -10,18 +10,19 @@ import os
 import secrets
 import string
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
+from git_batch.app.granting import Bounds, authorize
 from git_batch.app.notifying import Bell
-from git_batch.app.planning import LoadedPlan, find_plan, load_plan
+from git_batch.app.planning import LoadedPlan, ReadPlan, plan_for
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.ids import BatchId, Oid
-from git_batch.core.model import Authorization, BatchState, Budget, Plan
+from git_batch.core.model import Authorization, BatchState, Plan
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import batches, fingerprint, trust
@@ -30,19 +31,7 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
 from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
-
-
-class Bounds(Struct, frozen=True):
-    """What a confirmation may set on top of the plan's own budget; None leaves the plan's."""
-
-    max_tasks: int | None = None
-    extra_tasks: int | None = None
-    deadline: float | datetime | None = None
-    expires: float | datetime | None = None
-    qa_failures: int | None = None
-    fail_fast: bool = False
-    claim: str | None = None
-    sign: bool = False
+from git_batch.run.interrupt import ended_at_once
 
 
 class StartRequest(Struct, frozen=True):
@@ -70,11 +59,17 @@ class Proposal(Struct, frozen=True):
 
 
 def propose(
-    session: Session, request: StartRequest, at: datetime, *, again: bool = False
+    session: Session,
+    request: StartRequest,
+    at: datetime,
+    read: ReadPlan | None = None,
+    *,
+    again: bool = False,
 ) -> Proposal:
     """Check everything that can be checked before a person is asked; writes nothing.
 
     Args:
+        read: gives the plan, where its reading began earlier (`planning.read_ahead`).
         again: leave out what a person's answer can't have changed and may ask them something.
 
     Raises:
@@ -82,7 +77,7 @@ def propose(
     """
     if not live(session.repo):  # a live run compares by itself
         aftermath.refuse(session.repo)
-    loaded = load_plan(find_plan(session.repo.layout.top, request.plan))
+    loaded = read() if read else plan_for(session.repo.layout.top, request.plan)
     plan = loaded.plan
     head_ref, head = session.repo.head()
     preconditions.no_operation(session)
@@ -99,7 +94,7 @@ def propose(
     )
     authorization = authorize(
         seq=1,
-        who=who,
+        actor=who.author,
         at=at,
         digest=loaded.digest,
         branch=branch,
@@ -113,24 +108,30 @@ def propose(
 
 
 def start(
-    session: Session, request: StartRequest, confirm: Callable[[Proposal], bool], tools: Tools
+    session: Session,
+    request: StartRequest,
+    confirm: Callable[[Proposal], bool],
+    tools: Tools,
+    read: ReadPlan | None = None,
 ) -> Outcome:
     """Start a batch and drive it until it stops.
 
     Args:
+        read: as of `propose`, for the first look.
         confirm: shows the proposal to a person and raises unless they agree. Returns whether they
             were asked: then time has passed, and everything is looked at again.
     """
     refuse_live(session.repo)
     try:
-        proposal = propose(session, request, tools.clock())
-        asked = confirm(proposal)
-        at = tools.clock()
-        if asked and _essence(propose(session, request, at, again=True)) != _essence(proposal):
-            raise PreconditionError(
-                "the plan, what it runs, the branch or HEAD changed while you were asked",
-                "start again",
-            )
+        with ended_at_once():
+            proposal = propose(session, request, tools.clock(), read)
+            asked = confirm(proposal)
+            at = tools.clock()
+            if asked and _essence(propose(session, request, at, again=True)) != _essence(proposal):
+                raise PreconditionError(
+                    "the plan, what it runs, the branch or HEAD changed while you were asked",
+                    "start again",
+                )
     except PreconditionError:
         refuse_live(session.repo)  # somebody who began meanwhile is the better reason
         raise
@@ -176,57 +177,6 @@ def _record(
         )
     )
     journal.append(ev.Authorized(at, granted))
-
-
-def authorize(
-    *,
-    seq: int,
-    who: Idents,
-    at: datetime,
-    digest: str,
-    branch: str,
-    base: Oid,
-    plan: Plan,
-    bounds: Bounds,
-    untracked: tuple[bytes, ...],
-    fingerprint: fingerprint.Fingerprint,
-) -> Authorization:
-    """Make what a person's confirmation grants."""
-    budget = budget_of(plan.budget, bounds)
-    return Authorization(
-        seq=seq,
-        actor=who.author,
-        confirmed_at=at,
-        plan_digest=digest,
-        branch=branch,
-        base=base,
-        nonce=secrets.token_hex(16),
-        budget=budget,
-        expires_at=moment(bounds.expires, at),
-        deadline_at=moment(budget.deadline, at),
-        fail_fast=plan.fail_fast or bounds.fail_fast,
-        untracked=untracked,
-        fingerprint=fingerprint,
-        claim=bounds.claim,
-        signed=bounds.sign,
-    )
-
-
-def budget_of(planned: Budget, bounds: Bounds) -> Budget:
-    """Lay the options over the plan's budget."""
-    return replace(
-        planned,
-        max_tasks=planned.max_tasks if bounds.max_tasks is None else bounds.max_tasks,
-        deadline=planned.deadline if bounds.deadline is None else bounds.deadline,
-        qa_failure_limit=bounds.qa_failures or planned.qa_failure_limit,
-    )
-
-
-def moment(when: float | datetime | None, at: datetime) -> datetime | None:
-    """Resolve a duration from a confirmation, or a time, to a time."""
-    if when is None or isinstance(when, datetime):
-        return when
-    return at + timedelta(seconds=when)
 
 
 def new_batch_id(slug: str) -> BatchId:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from git_batch.app.session import open_session
+from git_batch.cli.asking import ask
 from git_batch.cli.output import out
-from git_batch.cli.running import ask
 from git_batch.errors import ExitCode
 
 

@@ -23,10 +23,11 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def asking() -> Iterator[None]:
-    """Let a signal end the process at once while nothing runs and a person is asked something.
+def ended_at_once() -> Iterator[None]:
+    """Let a signal end the process at once while nothing runs and nothing was begun.
 
-    A handler of ours would only count: the question would go on waiting for its answer.
+    A handler of ours would only count: a question, or a plan that is read from a pipe, would go on
+    waiting.
     """
     ours = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in ours.items() if callable(handler)}

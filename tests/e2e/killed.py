@@ -34,10 +34,11 @@ from typing import Any, NoReturn
 
 import pygit2
 
+from git_batch.app.granting import Bounds
 from git_batch.app.rebasing import rebase
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
-from git_batch.app.starting import Bounds, Proposal, StartRequest, start
+from git_batch.app.starting import Proposal, StartRequest, start
 from git_batch.app.undoing import undo
 from git_batch.core.attempt import Attempt
 from git_batch.core.events import KINDS, Event

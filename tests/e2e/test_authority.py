@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from git_batch.app.granting import Bounds
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
-from git_batch.app.starting import Bounds, Proposal, StartRequest, start
+from git_batch.app.starting import Proposal, StartRequest, start
 from git_batch.cli.main import COMMANDS
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError

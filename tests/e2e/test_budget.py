@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.cli import running
+from git_batch.cli import driving
 from tests.conftest import git
 from tests.e2e.job import argv, committed, outcomes, task, told, write
 from tests.e2e.quick import beside, ended, quick, said, until
@@ -28,7 +28,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = datetime(2030, 1, 1, tzinfo=UTC)
-        monkeypatch.setattr(running, "now", lambda: self.at)
+        monkeypatch.setattr(driving, "now", lambda: self.at)
 
 
 def four(repo: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_is_in_flight_is_finished_and_nothing_starts_after_the_end(
     def ticking() -> datetime:
         return clock.at + (timedelta(hours=2) if mark.exists() else timedelta())
 
-    monkeypatch.setattr(running, "now", ticking)
+    monkeypatch.setattr(driving, "now", ticking)
     quick(repo, "start", "--yes", option, "1h", status=1)
     status = told(repo)
     assert (status["state"], status["outcome"]) == ("budget_stopped", outcome)
@@ -169,7 +169,7 @@ def test_a_clock_that_is_set_back_extends_nothing(
     def ticking() -> datetime:
         return next(times, early) if mark.exists() else clock.at
 
-    monkeypatch.setattr(running, "now", ticking)
+    monkeypatch.setattr(driving, "now", ticking)
     quick(repo, "start", "--yes", option, "1h", status=1)
     assert committed(repo) == ["a"]
     for _ in range(2):  # a resume at that earlier time needs a confirmation, too

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from git_batch.app.session import open_session
-from git_batch.cli import running
+from git_batch.cli import driving
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop
@@ -156,9 +156,9 @@ def test_09_what_is_done_is_not_run_again_however_old_it_is(
 ) -> None:
     write(repo, task("a", "echo x >>../runs; echo a >src/one"), B)
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(running, "now", lambda: at)
+    monkeypatch.setattr(driving, "now", lambda: at)
     quick(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
-    monkeypatch.setattr(running, "now", lambda: at + timedelta(days=400))
+    monkeypatch.setattr(driving, "now", lambda: at + timedelta(days=400))
     quick(repo, "resume", "--yes", "--expires", "1h", "--max-tasks", "2")
     assert (repo.parent / "runs").read_text() == "x\n"
     assert committed(repo) == ["a", "b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.cli import running
+from git_batch.cli import driving
 from git_batch.core import canonical
 from tests.conftest import git
 from tests.e2e.job import batch, committed, outcomes, refs, task, tasks, told, write
@@ -58,10 +58,10 @@ def test_an_expired_authorization_is_renewed_for_as_long_again(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(running, "now", lambda: at)
+    monkeypatch.setattr(driving, "now", lambda: at)
     write(repo, ONE, FOUR)
     quick(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
-    monkeypatch.setattr(running, "now", lambda: at + timedelta(hours=5))
+    monkeypatch.setattr(driving, "now", lambda: at + timedelta(hours=5))
     quick(repo, "resume", "--yes", "--max-tasks", "+1")
     assert told(repo)["authorization"]["expires_at"] == "2030-01-01T06:00:00+00:00"
 

@@ -1,0 +1,76 @@
+"""What a person's confirmation grants: the bounds that they set, laid over the plan's own."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from git_batch.core.ids import Oid
+from git_batch.core.model import Actor, Authorization, Budget, Plan
+from git_batch.core.values import replace
+
+
+class Bounds(Struct, frozen=True):
+    """What a confirmation may set on top of the plan's own budget; None leaves the plan's."""
+
+    max_tasks: int | None = None
+    extra_tasks: int | None = None
+    deadline: float | datetime | None = None
+    expires: float | datetime | None = None
+    qa_failures: int | None = None
+    fail_fast: bool = False
+    claim: str | None = None
+    sign: bool = False
+
+
+def authorize(
+    *,
+    seq: int,
+    actor: Actor,
+    at: datetime,
+    digest: str,
+    branch: str,
+    base: Oid,
+    plan: Plan,
+    bounds: Bounds,
+    untracked: tuple[bytes, ...],
+    fingerprint: tuple[tuple[str, str], ...],
+) -> Authorization:
+    """Make what a person's confirmation grants."""
+    budget = _budget(plan.budget, bounds)
+    return Authorization(
+        seq=seq,
+        actor=actor,
+        confirmed_at=at,
+        plan_digest=digest,
+        branch=branch,
+        base=base,
+        nonce=secrets.token_hex(16),
+        budget=budget,
+        expires_at=_moment(bounds.expires, at),
+        deadline_at=_moment(budget.deadline, at),
+        fail_fast=plan.fail_fast or bounds.fail_fast,
+        untracked=untracked,
+        fingerprint=fingerprint,
+        claim=bounds.claim,
+        signed=bounds.sign,
+    )
+
+
+def _budget(planned: Budget, bounds: Bounds) -> Budget:
+    """Lay the options over the plan's budget."""
+    return replace(
+        planned,
+        max_tasks=planned.max_tasks if bounds.max_tasks is None else bounds.max_tasks,
+        deadline=planned.deadline if bounds.deadline is None else bounds.deadline,
+        qa_failure_limit=bounds.qa_failures or planned.qa_failure_limit,
+    )
+
+
+def _moment(when: float | datetime | None, at: datetime) -> datetime | None:
+    """Resolve a duration from a confirmation, or a time, to a time."""
+    if when is None or isinstance(when, datetime):
+        return when
+    return at + timedelta(seconds=when)

@@ -1,0 +1,146 @@
+"""The plan is read in a process of its own: whatever becomes of that, what is read is the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import argv, task, write
+from tests.e2e.scene import environment
+
+COMMON = """
+import os, sys, threading
+from git_batch.app import planning
+from git_batch.errors import BatchError
+
+first, load, fork, forks = os.getpid(), planning.load_plan, os.fork, []
+
+def counted():
+    forks.append(1)
+    return fork()
+
+os.fork = counted
+
+def answer(read):
+    try:
+        return read()
+    except BatchError as error:
+        return type(error), error.message, error.hints, error.exit_code
+
+def elsewhere(do):
+    def instead(path):
+        return do() if os.getpid() != first else load(path)
+    planning.load_plan = instead
+
+def no_fork():
+    forks.append(1)
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+"""
+SAME = """
+ahead, here = answer(planning.read_ahead(".", None)), answer(lambda: planning.plan_for(".", None))
+assert ahead == here, (ahead, here)
+try:
+    os.waitpid(-1, os.WNOHANG)
+    sys.exit("a process was left")
+except ChildProcessError:
+    print(len(forks), 'pydantic' in sys.modules)
+"""
+
+
+def script(top: Path, code: str) -> str:
+    """Run code in a process with one thread, as `git batch start` is; give what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON + code],
+        cwd=top,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        task("a", "echo one >src/new"),
+        task("a", "x", 'prompt = "p"') + "\n",
+        task("a", "x") + 'unknown = "key"\n',
+        "nonsense",
+    ],
+    ids=["good", "wrong", "unknown key", "nonsense"],
+)
+def test_what_is_read_ahead_is_what_would_be_read_here(repo: Path, plan: str) -> None:
+    write(repo, plan)
+    assert script(repo, SAME).startswith("1 ")
+
+
+def test_no_plan_is_said_as_ever(repo: Path) -> None:
+    assert script(repo, SAME).startswith("1 ")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "elsewhere(lambda: 1 / 0)",
+        "elsewhere(lambda: os.kill(os.getpid(), 9))",
+        "elsewhere(lambda: os._exit(0))",
+        "elsewhere(lambda: sys.exit('said to nobody'))",
+        "os.fork = no_fork",
+    ],
+)
+def test_a_reader_that_comes_to_nothing_leaves_the_reading_to_us(repo: Path, trouble: str) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    assert script(repo, trouble + SAME) == "1 True"
+
+
+def test_a_process_of_several_threads_is_not_copied(repo: Path) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    waiting = "go = threading.Event(); threading.Thread(target=go.wait).start()"
+    assert script(repo, waiting + SAME + "go.set()") == "0 True"
+
+
+def test_a_run_never_loads_what_reads_a_plan(repo: Path) -> None:
+    write(repo, task("a", "echo x >src/new"))
+    code = """
+from git_batch.cli.main import main
+assert main(["start", "--yes"]) == 0
+print([name for name in sys.modules if name.startswith("pydantic")])
+"""
+    assert script(repo, "sys.stderr = open(os.devnull, 'w')" + code).endswith("\n[]")
+    assert git(repo, "log", "-1", "--format=%s") == "Do a"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to us", "to the group"])
+def test_a_signal_ends_a_start_that_waits_for_its_plan(
+    repo: Path, number: signal.Signals, send: Callable[[int, int], None]
+) -> None:
+    pipe = repo.parent / "plan"
+    os.mkfifo(pipe)
+    waiting = subprocess.Popen(
+        argv("start", "--yes", str(pipe)),
+        cwd=repo,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with waiting, pipe.open("wb") as other_end:  # open: somebody reads
+        time.sleep(0.2)
+        send(waiting.pid, number)
+        assert waiting.wait(timeout=10) == (130 if number == signal.SIGINT else -number)
+        assert waiting.stderr is not None
+        if number == signal.SIGINT or send is os.killpg:
+            with pytest.raises(BrokenPipeError):  # nobody is left who reads
+                os.write(other_end.fileno(), b"x")
+            assert waiting.stderr.read().strip() in ("", "interrupted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 
 from git_batch.cli.output import out
@@ -24,23 +25,24 @@ def ask(question: str, *, yes: bool) -> bool:
         raise PreconditionError(
             "nobody confirmed: there is no terminal to ask on", "confirm beforehand with '--yes'"
         )
-    with ended_at_once():
-        agreed = _agreed(question)
+    with ended_at_once() as interrupted:
+        agreed = _agreed(question, interrupted)
     if not agreed:
         raise PreconditionError("not confirmed, so nothing was written")
     return True
 
 
-def _agreed(question: str) -> bool:
+def _agreed(question: str, interrupted: int) -> bool:
     """Ask until the answer is a yes or a no; the end of the input is a no."""
     while True:
-        try:
-            answer = input(f"{question} [y/N]: ").strip().casefold()
-        except EOFError:
+        # The terminal gives whole lines. To read at once would miss a signal that comes before.
+        print(f"{question} [y/N]: ", end="", flush=True)
+        select.select([sys.stdin, interrupted], [], [])
+        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
+        if not line:
             out("")
             return False
-        except UnicodeDecodeError:
-            answer = "?"
+        answer = line.strip().casefold()
         if answer in ("", "n", "no", "y", "yes"):
             return answer.startswith("y")
         out("please answer with y or n")

@@ -23,22 +23,45 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def ended_at_once() -> Iterator[None]:
+def ended_at_once() -> Iterator[int]:
     """Let a signal end the process at once while nothing runs and nothing was begun.
 
     A handler of ours would only count: a question, or a plan that is read from a pipe, would go on
     waiting.
+
+    Yields:
+        What gets readable when a signal comes (see `wake_up`).
     """
     ours = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in ours.items() if callable(handler)}
-    for number in ours:
-        is_int = number == signal.SIGINT
-        signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
+    with wake_up() as woken:
+        for number in ours:
+            is_int = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
+        try:
+            yield woken
+        finally:
+            for number, handler in ours.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def wake_up() -> Iterator[int]:
+    """Give a descriptor that gets readable when a signal comes for which there is a handler.
+
+    A handler alone could come between the last look at what it does and poll(2), which would then
+    sleep on. The byte that the interpreter writes at once can't be missed.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
-        yield
+        yield reader
     finally:
-        for number, handler in ours.items():
-            signal.signal(number, handler)
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)
 
 
 _SAME_SIGNAL = 0.05  # s; a closed terminal or a wrapper often sends the same wish twice
@@ -64,25 +87,17 @@ class Interrupt:
 
         What is ignored stays so: `nohup` and a shell's background jobs rely on it.
         """
-        self._reader, writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        os.set_blocking(writer, False)
-        # A handler alone could come between the last look at `count` and poll(2), which would then
-        # sleep on. The byte that the interpreter writes at once can't be missed.
-        woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
         handlers = {n: old for n, old in handlers.items() if old not in (signal.SIG_IGN, None)}
-        try:
-            for number in handlers:
-                signal.signal(number, self._note)
-            yield self
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(woken)
-            os.close(self._reader)
-            os.close(writer)
-            self._reader = -1
+        with wake_up() as self._reader:
+            try:
+                for number in handlers:
+                    signal.signal(number, self._note)
+                yield self
+            finally:
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
+                self._reader = -1
 
     def reset(self) -> None:
         """Forget what came, so that one more command can run: the notice of the interruption."""

@@ -69,6 +69,7 @@ class RunContext:
         self.logs = LogStore(repo, refs, state.batch_id, who)
         self.lock = TreeLock(repo)
         self._group = run_group(repo.scratch)
+        self.in_group: Callable[[], object] = lambda: None  # waits until we are in it
         self.top = Path(repo.layout.top)
 
     @property
@@ -86,7 +87,7 @@ class RunContext:
         return self.tools.clock()
 
     def __enter__(self) -> Self:
-        self._group.__enter__()
+        self.in_group = self._group.__enter__()
         return self
 
     def __exit__(

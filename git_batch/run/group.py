@@ -1,10 +1,10 @@
 """A control group of a run's own (cgroup2), where kernel and rights allow one.
 
 The runner moves into it once, when a run begins, so whatever a task starts is in it, however it
-forks, whatever it closes or clears. (To move costs the kernel ten milliseconds, so not for each
-command.) While the runner lives adoption proves more (`descendants`). After a kill -9 the group is
-the strongest trace: whoever is still in it is of that run. A file of our scratch directory names
-it.
+forks, whatever it closes or clears. (To move takes the kernel ten milliseconds: not for each
+command, and beside what else a run begins with.) While the runner lives adoption proves more
+(`descendants`). After a kill -9 the group is the strongest trace: whoever is still in it is of that
+run. A file of our scratch directory names it.
 
 There is none without cgroup2, without the right to make a group below one's own (most containers, a
 session that delegates nothing), and on other systems than Linux; the other traces remain. A group
@@ -18,7 +18,8 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from threading import Thread
 
 FILE = "run.group"
 """Names the group, in our scratch directory of a working tree."""
@@ -30,35 +31,54 @@ _DYING = 1.0
 
 
 @contextlib.contextmanager
-def run_group(scratch: str) -> Iterator[str | None]:
+def run_group(scratch: str) -> Iterator[Callable[[], str | None]]:
     """Be in a group of one's own, from the begin of a run to its end.
 
     Yields:
-        The group's directory; None where there can't be one.
+        What waits until this process is in it: to be called before anything is started that has
+        to be in it, too. Gives the group's directory; None where there can't be one.
     """
-    above = _own()
-    path = _entered(above, os.path.join(scratch, FILE)) if above is not None else None
+    path = _made(os.path.join(scratch, FILE))
+    if path is None:
+        yield lambda: None
+        return
+    refused: list[OSError] = []
+
+    def enter() -> None:
+        try:
+            _join(path)
+        except OSError as error:
+            refused.append(error)
+
+    def inside() -> str | None:
+        entering.join()
+        return None if refused else path
+
+    entering = Thread(target=enter)
+    entering.start()
     try:
-        yield path
+        yield inside
     finally:
-        if path is not None:
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if inside() is None:
+                os.rmdir(path)
+            else:
                 _join(os.path.dirname(path))
-            forget(scratch)
+        forget(scratch)
 
 
-def _entered(above: str, file: str) -> str | None:
-    """Make a group and move into it; None if that is not ours to do."""
+def _made(file: str) -> str | None:
+    """Make a group and name it in a file; None if that is not ours to do."""
+    above = _own()
+    if above is None:
+        return None
     path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
     try:
         _remove_empty(above)
         with open(file, "w", encoding="utf-8", errors="surrogateescape") as named:
             named.write(path)
         os.mkdir(path, 0o755)
-        _join(path)
     except OSError:
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
         forget(os.path.dirname(file))
         return None
     return path

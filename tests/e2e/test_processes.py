@@ -285,8 +285,8 @@ def test_an_orphan_that_closed_the_lock_is_found_by_its_mark(
 def test_an_orphan_that_shed_every_trace_is_found_by_its_control_group(
     repo: Path, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with run_group(str(tmp_path)) as trial:
-        if trial is None:
+    with run_group(str(tmp_path)) as inside:
+        if inside() is None:
             pytest.skip("no control group can be made here")
     script, pidfile, flag = (repo.parent / name for name in ("escape.py", "pid", "flag"))
     last = "time.sleep(600)\n"

@@ -29,7 +29,8 @@ os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"]
 RUNNER = """
 import subprocess, sys, time
 from git_batch.run.group import run_group
-with run_group(sys.argv[1]) as mine:
+with run_group(sys.argv[1]) as inside:
+    mine = inside()
     subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
     print(mine, flush=True)
     time.sleep(600)
@@ -43,6 +44,11 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def inside_child(inside: Callable[[], object]) -> subprocess.Popen[bytes]:
+    inside()
+    return subprocess.Popen(["sleep", "600"])
+
+
 def here() -> str:
     return Path("/proc/self/cgroup").read_text()
 
@@ -50,7 +56,8 @@ def here() -> str:
 @pytest.fixture
 def above(tmp_path: Path) -> Path:
     """Name the group of this process; skipped unless another can be made below it."""
-    with run_group(str(tmp_path)) as trial:
+    with run_group(str(tmp_path)) as inside:
+        trial = inside()
         if trial is None:
             pytest.skip("no control group can be made here")
         return Path(trial).parent
@@ -73,7 +80,8 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
 
 def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
     before = here()
-    with run_group(str(tmp_path)) as mine:
+    with run_group(str(tmp_path)) as inside:
+        mine = inside()
         assert mine is not None
         assert Path(mine).parent == above
         assert here() != before
@@ -92,28 +100,29 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
     assert "time.sleep(600)" in left.command
     assert end([left], grace=0.2) == []
     assert living(gone, "", members(str(tmp_path))) == []
-    with run_group(str(tmp_path)):
+    with run_group(str(tmp_path)) as inside:
+        assert inside() is not None
         assert not Path(killed).exists(), "the next run removes what is empty"
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
-    with run_group(str(tmp_path)), subprocess.Popen(["sleep", "600"]) as child:
+    with run_group(str(tmp_path)) as inside, inside_child(inside) as child:
         child_pid = child.pid
         with run_group(str(tmp_path / "..")) as other:  # another run below the same group
+            assert other() is not None
             assert child_pid in members(str(tmp_path))
-            assert other is not None
         child.kill()
     (tmp_path / "survivor").mkdir()
     mine = run_group(str(tmp_path / "survivor"))
-    mine.__enter__()
-    with subprocess.Popen(["sleep", "600"]) as child:
+    with inside_child(mine.__enter__()) as child:
         mine.__exit__(None, None, None)
         assert members(str(tmp_path / "survivor")) == {child.pid}
         child.kill()
 
 
 def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
-    with run_group(str(tmp_path)) as mine:
+    with run_group(str(tmp_path)) as inside:
+        mine = inside()
         assert mine is not None
         inner = Path(mine, "made by a command")
         inner.mkdir()
@@ -126,14 +135,14 @@ def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> 
 
 def test_without_the_right_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path / "not" / "there"))
-    with run_group(str(tmp_path)) as mine:
-        assert mine is None
+    with run_group(str(tmp_path)) as inside:
+        assert inside() is None
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path))  # a folder that is no group
-    with run_group(str(tmp_path)) as mine:
-        assert mine is None
+    with run_group(str(tmp_path)) as inside:
+        assert inside() is None
     monkeypatch.setattr(group, "_own", lambda: None)
-    with run_group(str(tmp_path)) as mine:
-        assert mine is None
+    with run_group(str(tmp_path)) as inside:
+        assert inside() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,7 +159,8 @@ def test_gits_file_system_monitor_is_nobodys_orphan(above: Path, tmp_path: Path)
     daemon = tmp_path / "git"
     daemon.write_text("#!/bin/sh\nsleep 600 & wait\n")
     daemon.chmod(0o755)
-    with run_group(str(tmp_path)):
+    with run_group(str(tmp_path)) as inside:
+        inside()
         call = [str(daemon), "fsmonitor--daemon", "run"]
         with subprocess.Popen(call, start_new_session=True) as process:
             found = members(str(tmp_path)) - {os.getpid()}

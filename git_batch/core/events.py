@@ -316,3 +316,5 @@ DEFERRED: frozenset[type[Event]] = frozenset(
     {Created, Ran, ChecksPassed, Settled, Committed, BecameUnchanged}
 )
 PIVOTAL: frozenset[type[Event]] = frozenset(KINDS) - DEFERRED
+AT_LEISURE: frozenset[type[Event]] = frozenset({Ran, ChecksPassed})
+"""Of the deferred ones those whose own id nothing holds; a command may come right after them."""

@@ -3,7 +3,8 @@
 `Journal` holds the newest state beside the ref and is the only writer of it. An event is appended
 in three steps: fold it into the state, write its commit (and, where its kind may change it, the
 tree), publish by moving the ref. Events that nothing irrevocable depends on are published with
-the next one that matters (`events.PIVOTAL`) or by `publish`.
+the next one that matters (`events.PIVOTAL`) or by `publish`; some are not even written until then,
+or until a command has been started that takes its time anyway (`events.AT_LEISURE`, `write`).
 
 The tree is a valid notes tree with one level of fan-out, besides header, plan, intents and the
 trees that must survive gc (storage.md). It is always built from the tree of our own newest event:
@@ -71,6 +72,7 @@ class Journal:
         self._tip = self._published = at.ref_tip if at else None
         self._base_state, self._base_step, self._base_tree = state, self._step, tree.oid
         self._pending: list[ev.Event] = []
+        self._unwritten: list[tuple[ev.Event, BatchState]] = []
         self._new_plan: Plan | None = None
 
     @property
@@ -86,7 +88,7 @@ class Journal:
 
     @property
     def tip(self) -> Oid | None:
-        """The newest event's commit, published or not."""
+        """The newest commit that was written of an event, published or not."""
         return self._tip
 
     @classmethod
@@ -131,11 +133,19 @@ class Journal:
         Raises:
             StaleError: somebody else changed the record in a way that can't be folded in.
         """
-        self._write(event)
+        self._fold(event)
         self._pending.append(event)
+        if type(event) not in ev.AT_LEISURE:
+            self.write()
         if type(event) in ev.PIVOTAL:
             self.publish()
         return self.state
+
+    def write(self) -> None:
+        """Write the commits of the events that have none yet; no ref moves."""
+        while self._unwritten:
+            self._write(*self._unwritten[0])
+            del self._unwritten[0]
 
     def publish(self, *, durable: bool = True) -> bool:
         """Move the ref to the newest event, if it is not there yet.
@@ -148,6 +158,7 @@ class Journal:
         """
         waiting = bool(self._pending)
         while self._pending:
+            self.write()
             assert self._tip is not None
             why = record.subject(self._pending[-1])
             name = ref_name(self.state.batch_id)
@@ -183,8 +194,16 @@ class Journal:
         self._pending.clear()
         self._new_plan = None
 
-    def _write(self, event: ev.Event) -> None:
-        unknown = self.machine.evolve(self._state, event, Oid(""))
+    def _fold(self, event: ev.Event) -> None:
+        self._state = self.machine.evolve(self._state, event, Oid(""))
+        self._unwritten.append((event, self._state))
+
+    def _write(self, event: ev.Event, unknown: BatchState) -> None:
+        """Write an event's commit, and name it in the state if that is still the newest one.
+
+        Args:
+            unknown: the state it led to, without its own id.
+        """
         tree = self._tree.apply(event, unknown)
         text = record.render(event, unknown, self.machine.graph, self._step + 1, self._runner)
         parents = [*([self._tip] if self._tip else []), *record.keeps(event)]
@@ -197,7 +216,8 @@ class Journal:
             at=event.at,
             sign=isinstance(event, ev.Authorized) and event.authorization.signed,
         )
-        self._state = _named(unknown, oid)
+        if self._state is unknown:
+            self._state = _named(unknown, oid)
         self._step += 1
         self._tip = oid
 
@@ -233,9 +253,10 @@ class Journal:
         self._state, self._step = state, step
         self._tip = self._published = tip
         self._base_state, self._base_step, self._base_tree = state, step, tree
-        again = list(self._pending)
-        for event in again:
-            self._write(event)
+        self._unwritten.clear()
+        for event in self._pending:
+            self._fold(event)
+            self.write()
 
     def _refuse_other_plan(self, event: ev.Authorized, state: BatchState) -> None:
         if event.authorization.plan_digest != state.plan_digest or self._new_plan is not None:

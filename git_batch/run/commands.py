@@ -91,6 +91,7 @@ class Commands:
             interrupt=c.tools.interrupt,
             lock_fd=c.lock.fd,
             marker=c.runner,
+            on_started=c.journal.write,
             on_slow=self._publish,
         )
         told = [ending(ended)]

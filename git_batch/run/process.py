@@ -61,15 +61,16 @@ def run(
     interrupt: Interrupt,
     lock_fd: int | None = None,
     marker: str = "",
+    on_started: Callable[[], None] | None = None,
     on_slow: Callable[[], None] | None = None,
 ) -> Ended:
     """Run a command to its end, and end all that it leaves.
 
     `env` is its whole environment, but for `marker`, which goes into the variable `MARKER`; the
     program is looked for in the PATH of `env`. stdout and stderr go to `log` as they come; a
-    silent command leaves none. `lock_fd` stays open in all that it starts. `on_slow` is called
-    once it has run for `SLOW` seconds, and must not leave processes behind. Nothing is started
-    after a signal.
+    silent command leaves none. `lock_fd` stays open in all that it starts. `on_started` is called
+    while it begins to run, `on_slow` once it has run for `SLOW` seconds; neither may leave
+    processes behind. Nothing is started after a signal.
 
     Raises:
         OSError: `stdin` can't be read, what stands at `log` not be removed, or the system gives
@@ -88,6 +89,8 @@ def run(
         kin.leader = leader.pid
         watch = Watch(leader, reader, capture, kin, limits, interrupt, on_slow, started)
         with watch:
+            if on_started is not None:
+                on_started()
             return watch.follow()
 
 

@@ -39,6 +39,7 @@ class RecordedWorld(World):
 
     def record(self, event: ev.Event) -> tuple[BatchState, Oid]:
         state = self.journal.append(event)
+        self.journal.write()
         assert self.journal.tip is not None
         return state, self.journal.tip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -47,7 +47,7 @@ def authorize(
         plan_digest=digest,
         branch=branch,
         base=base,
-        nonce=secrets.token_hex(16),
+        nonce=os.urandom(16).hex(),
         budget=budget,
         expires_at=_moment(bounds.expires, at),
         deadline_at=_moment(budget.deadline, at),

@@ -20,7 +20,6 @@ from git_batch.core.values import replace
 from git_batch.errors import BatchError
 from git_batch.repo import trust
 from git_batch.repo.commits import Idents
-from git_batch.repo.config import Config
 from git_batch.repo.journal import Journal
 from git_batch.run.context import RunContext, Tools
 from git_batch.run.driver import drive
@@ -52,7 +51,7 @@ class Bell:
         repo = self._session.repo
         self._journal = journal
         # Read before the first task could write to git's configuration.
-        asked = (journal.machine.plan.notify, Config.read(repo).notify())
+        asked = (journal.machine.plan.notify, repo.config.notify())
         commands = [command for command in asked if command]
         self._notifier = Notifier(commands, Path(repo.layout.top), runner, self._tools)
         tools = replace(self._tools, progress=self)

@@ -55,11 +55,10 @@ def plan_is_known(plan: Plan, state: BatchState) -> None:
         )
 
 
-def can_commit(session: Session, who: Idents, *, sign: bool = False, again: bool = False) -> None:
-    """Refuse where no commit could be made: nowhere to write it, no way to encode or sign it.
+def can_commit(session: Session, *, again: bool = False) -> None:
+    """Refuse where no commit could be made: nowhere to write it, no way to encode it.
 
     Args:
-        sign: the authorization is to be signed, if commits are or not.
         again: it was tried already; only look.
     """
     commits.encoding_of(session.repo)
@@ -68,6 +67,14 @@ def can_commit(session: Session, who: Idents, *, sign: bool = False, again: bool
     layout = session.repo.layout
     shared = [os.path.join(layout.common_dir, name) for name in ("objects", "refs")]
     writable(*shared, layout.git_dir, layout.top)
+
+
+def can_sign(session: Session, who: Idents, *, sign: bool) -> None:
+    """Refuse where what has to be signed can't be; a person may be asked for a passphrase.
+
+    Args:
+        sign: the authorization is to be signed, if commits are or not.
+    """
     if sign or session.repo.signs_commits():
         signing.probe(session.repo, who.environment())
 

@@ -151,6 +151,7 @@ def _renew(
 
     offered = offer()
     if confirm(offered):
+        session.repo.look_again()
         _same_as_asked(offered, offer(), loaded)
     _ready(session, state, loaded.files if loaded else ())
     renewing.record(session, journal, offered, loaded, tools.clock())

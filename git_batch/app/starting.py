@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -75,18 +75,14 @@ def propose(
     Raises:
         BatchError: what is in the way, and what to do about it.
     """
-    if not live(session.repo):  # a live run compares by itself
-        aftermath.refuse(session.repo)
+    here = _look(session, request, again=again)  # the plan may still be being read
     loaded = read() if read else plan_for(session.repo.layout.top, request.plan)
     plan = loaded.plan
-    head_ref, head = session.repo.head()
-    preconditions.no_operation(session)
-    who = session.idents()
-    preconditions.can_commit(session, who, sign=request.bounds.sign, again=again)
-    branch = request.branch or f"batch/{plan.slug}"
-    base = _resolve(session, request.base) if request.base else head
-    _slug_free(session, plan.slug)
-    _branch_free(session, branch, base)
+    if not again:
+        preconditions.can_sign(session, here.who, sign=request.bounds.sign)
+    branch = _branch(session, request.branch, plan.slug)
+    _slug_free(session, plan.slug, here.known)
+    _branch_free(session, branch, here)
     preconditions.commands_exist(session, plan)
     preconditions.remote_exists(session, request.bounds.claim)
     untracked = preconditions.clean_tree(
@@ -94,17 +90,38 @@ def propose(
     )
     authorization = authorize(
         seq=1,
-        actor=who.author,
+        actor=here.who.author,
         at=at,
         digest=loaded.digest,
         branch=branch,
-        base=base,
+        base=here.base,
         plan=plan,
         bounds=request.bounds,
         untracked=untracked,
-        fingerprint=fingerprint.take(session.repo, plan, base),
+        fingerprint=fingerprint.take(session.repo, plan, here.base),
     )
-    return Proposal(loaded, authorization, head_ref, who)
+    return Proposal(loaded, authorization, here.head, here.who)
+
+
+class _Here(Struct, frozen=True):
+    """What there is before a plan: HEAD's branch, where to begin, who works, other batches."""
+
+    head: str | None
+    base: Oid
+    who: Idents
+    known: Sequence[batches.Summary]
+
+
+def _look(session: Session, request: StartRequest, *, again: bool) -> _Here:
+    """Check what needs no plan."""
+    if not live(session.repo):  # a live run compares by itself
+        aftermath.refuse(session.repo)
+    branch, head = session.repo.head()
+    preconditions.no_operation(session)
+    who = session.idents()
+    preconditions.can_commit(session, again=again)
+    base = _resolve(session, request.base) if request.base else head
+    return _Here(branch, base, who, batches.listed(session.repo.git))
 
 
 def start(
@@ -127,11 +144,9 @@ def start(
             proposal = propose(session, request, tools.clock(), read)
             asked = confirm(proposal)
             at = tools.clock()
-            if asked and _essence(propose(session, request, at, again=True)) != _essence(proposal):
-                raise PreconditionError(
-                    "the plan, what it runs, the branch or HEAD changed while you were asked",
-                    "start again",
-                )
+            if asked:
+                session.repo.look_again()
+                _same_as_asked(proposal, propose(session, request, at, again=True))
     except PreconditionError:
         refuse_live(session.repo)  # somebody who began meanwhile is the better reason
         raise
@@ -157,6 +172,14 @@ class Outcome(Struct, frozen=True):
     state: BatchState
     plan: Plan
     live: bool = False
+
+
+def _same_as_asked(asked: Proposal, now: Proposal) -> None:
+    """Refuse what is not any more what a person agreed to."""
+    if _essence(asked) != _essence(now):
+        raise PreconditionError(
+            "the plan, what it runs, the branch or HEAD changed while you were asked", "start again"
+        )
 
 
 def _essence(p: Proposal) -> tuple[object, ...]:
@@ -206,12 +229,17 @@ def _resolve(session: Session, rev: str) -> Oid:
     return Oid(found)
 
 
-def _branch_free(session: Session, branch: str, base: Oid) -> None:
-    if session.repo.git.call(["check-ref-format", "--branch", branch]).status:
-        raise UsageError(f"'{branch}' is not a name for a branch")
+def _branch(session: Session, named: str | None, slug: str) -> str:
+    """Name the batch's branch; after a slug it can't be but a good name."""
+    if named and session.repo.git.call(["check-ref-format", "--branch", named]).status:
+        raise UsageError(f"'{named}' is not a name for a branch")
+    return named or f"batch/{slug}"
+
+
+def _branch_free(session: Session, branch: str, here: _Here) -> None:
     name = f"refs/heads/{branch}"
     tip = session.refs.read(name)
-    if tip is not None and not (tip == base and not _used(session, branch)):
+    if tip is not None and not (tip == here.base and not _used(session, branch, here.known)):
         raise PreconditionError(
             f"branch '{branch}' exists already, at {tip[:12]}",
             "give the batch another branch with '--branch NAME'",
@@ -236,17 +264,15 @@ def _in_the_way(session: Session, branch: str) -> Iterator[str]:
     yield from (name.removeprefix("refs/heads/") for name in below)
 
 
-def _used(session: Session, branch: str) -> bool:
+def _used(session: Session, branch: str, known: Sequence[batches.Summary]) -> bool:
     """Tell whether a branch that stands at the base is a batch's, or where a person works."""
     if session.repo.symbolic_head() == f"refs/heads/{branch}":
         return True
-    return any(
-        s.header is not None and s.header.branch == branch for s in batches.listed(session.repo.git)
-    )
+    return any(s.header is not None and s.header.branch == branch for s in known)
 
 
-def _slug_free(session: Session, slug: str) -> None:
-    for item in batches.listed(session.repo.git):
+def _slug_free(session: Session, slug: str, known: Sequence[batches.Summary]) -> None:
+    for item in known:
         if item.header is not None and item.header.slug == slug and item.unfinished:
             live = holder(batch_lock(session.repo, item.batch_id))
             if live is not None:

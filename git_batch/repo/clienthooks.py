@@ -87,6 +87,8 @@ def _bound(repo: Repository) -> dict[str, str]:
 
 def _configured(repo: Repository) -> str | None:
     """Give the person's `core.hooksPath`; our own override has scope "command"."""
+    if not repo.config.has("core.hookspath"):
+        return None
     asked = ["config", "--type=path", "--show-scope", "-z", "--get-all", "core.hooksPath"]
     words = repo.git.call(asked).stdout.split(b"\0")
     theirs = [v for scope, v in zip(words[::2], words[1::2], strict=False) if scope != b"command"]

@@ -100,8 +100,7 @@ def encoding_of(repo: Repository) -> str | None:
     Raises:
         PreconditionError: it is one that is not known here, or in which no commit can be written.
     """
-    asked = repo.git.call(["config", "--get", "i18n.commitEncoding"]).stdout.strip()
-    name = asked.decode("ascii", "replace")
+    name = (repo.config.last("i18n.commitencoding") or "").strip()
     if name.lower() in ("", "utf-8", "utf8"):
         return None
     try:

@@ -1,7 +1,7 @@
 """The person's git configuration, as far as git-batch reads it: one function for each key.
 
-It is read once, by one call of git, before any command of a task could have changed it. What our
-own calls of git are told (`-c`) is not the person's and is left out.
+It is read by one call of git (`Repository.config`), before any command of a task could have changed
+it. What our own calls of git are told (`-c`) is not the person's and is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from git_batch.repo.repository import Repository
+from git_batch.repo.git import Git
 
 _RUNS_CODE = re.compile(
     r"""core\.(hookspath | fsmonitor | sshcommand | askpass | editor | pager | gitproxy)
@@ -33,9 +33,9 @@ class Config(Struct, frozen=True):
     entries: tuple[tuple[str, str], ...]
 
     @classmethod
-    def read(cls, repo: Repository) -> Config:
+    def read(cls, git: Git) -> Config:
         """Read it; without any configuration at all it is empty."""
-        out = repo.git.call(["config", "--list", "--null", "--show-scope"]).stdout
+        out = git.call(["config", "--list", "--null", "--show-scope"]).stdout
         words = out.split(b"\0")
         return cls(tuple(_entries(words)))
 
@@ -43,6 +43,10 @@ class Config(Struct, frozen=True):
         """Give the value that counts for a key in git's lower case; None if it is not set."""
         found = [value for name, value in self.entries if name == key]
         return found[-1] if found else None
+
+    def has(self, key: str) -> bool:
+        """Say whether a key in git's lower case is set: what git need not be asked for is not."""
+        return any(name == key for name, _ in self.entries)
 
     def notify(self) -> str | None:
         """Give `batch.notify`: what /bin/sh runs at the first park and at the end of a run."""

@@ -23,7 +23,6 @@ from pygit2.enums import FileMode
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import Command, Plan, Task
-from git_batch.repo.config import Config
 from git_batch.repo.repository import Repository
 
 Fingerprint = tuple[tuple[str, str], ...]
@@ -62,7 +61,7 @@ def take(repo: Repository, plan: Plan, tip: Oid) -> Fingerprint:
         if digest:
             found[f"program '{program}'"] = digest
     settings: dict[str, list[str]] = {}
-    for key, value in Config.read(repo).running_code():
+    for key, value in repo.config.running_code():
         settings.setdefault(key, []).append(value)
     for key, values in settings.items():
         found[f"{_CONFIGURATION} '{key}'"] = _digest("\n".join(values).encode("utf-8", "replace"))

@@ -26,6 +26,7 @@ from msgspec import Struct
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
 from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
+from git_batch.repo.config import Config
 from git_batch.repo.git import Git, Result
 from git_batch.repo.status import STATUS, Entry, parse
 
@@ -212,6 +213,15 @@ class Repository:
         os.makedirs(self.layout.scratch, mode=0o700, exist_ok=True)
         return self.layout.scratch
 
+    @cached_property
+    def config(self) -> Config:
+        """The person's configuration, as of the first look; see `look_again`."""
+        return Config.read(self.git)
+
+    def look_again(self) -> None:
+        """Forget what was read of the configuration: a person has had time to change it."""
+        vars(self).pop("config", None)
+
     def symbolic_head(self) -> str | None:
         """Give the ref that HEAD names; None when it is detached, or no file that can be read."""
         try:
@@ -269,7 +279,7 @@ class Repository:
 
     def signs_commits(self) -> bool:
         """Say whether the person has their commits signed (`commit.gpgSign`)."""
-        return self.git.flag("commit.gpgSign")
+        return self.config.has("commit.gpgsign") and self.git.flag("commit.gpgSign")
 
     def operation_in_progress(self) -> Operation | None:
         """Name the merge, rebase, … that is half done here, or None."""

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from tests.bench import lineage
 from tests.bench.hooks import hooks as hook_ratios
-from tests.bench.paired import Ratio, environment, paired, run, seconds
+from tests.bench.paired import TOOL, Ratio, environment, paired, run, seconds
 from tests.bench.repositories import copy, loop, plan, repository
 
 PYTHON = sys.executable
-TOOL = [PYTHON, "-m", "git_batch"]
 
 
 class Bench:
@@ -31,17 +30,17 @@ class Bench:
         self.home, self.quick = home, quick
         self.env = environment(home)
 
-    def per_task(self, files: int, limit: float, *, check: bool = True) -> Iterator[Ratio]:
+    def per_task(self, files: int, limit: float, tasks: int, rounds: int) -> Iterator[Ratio]:
         """Compare the runner's cost per task with the loop written by hand, synced as ours is."""
-        tasks, rounds = (50, 3) if self.quick else (400 if files < 1000 else 200, 5)
-        source = repository(self.home / f"source{files}", files, self.env)
-        batch = plan(self.home / f"plan{files}.toml", tasks, check=check)
-        plain = loop(self.home / f"loop{files}.sh", tasks)
-        durable = loop(self.home / f"durable{files}.sh", tasks, durable=True)
+        here = self.home / f"{files}-{tasks}"
+        source = repository(here / "source", files, self.env)
+        batch = plan(here / "plan.toml", tasks)
+        plain = loop(here / "loop.sh", tasks)
+        durable = loop(here / "durable.sh", tasks, durable=True)
         turn = iter(range(10**6))
 
         def once(command: list[str]) -> float:
-            place = copy(source, self.home / f"copy{files}-{next(turn)}")
+            place = copy(source, here / str(next(turn)))
             run(["git", "status"], place, self.env)
             os.sync()  # else whoever syncs first pays for the copy
             # Removed at the end of all: a disk that discards blocks does so in the next sync, ours.
@@ -58,11 +57,13 @@ class Bench:
 
     def small(self) -> Iterator[Ratio]:
         """100 files."""
-        yield from self.per_task(100, 1.8)
+        yield from self.per_task(100, 1.8, 50, 5 if self.quick else 15)
+        if not self.quick:
+            yield from self.per_task(100, 1.8, 400, 5)
 
     def large(self) -> Iterator[Ratio]:
         """10,000 files."""
-        yield from self.per_task(10_000, 1.5)
+        yield from self.per_task(10_000, 1.5, 50 if self.quick else 200, 3 if self.quick else 5)
 
     def long_run(self) -> Iterator[Ratio]:
         """Time per task over a long run, and `status` and `list` after it."""

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import lineages
-from tests.bench.paired import Ratio, paired, run, seconds
+from tests.bench.paired import TOOL, Ratio, paired, run, seconds
 from tests.bench.repositories import repository
 
-TOOL = [sys.executable, "-m", "git_batch"]
 ZERO = "0" * 40
 
 

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.bench.lineages import BATCH, BRANCH, lineage
-from tests.bench.paired import Ratio, paired, run, seconds
+from tests.bench.paired import TOOL, Ratio, paired, run, seconds
 from tests.bench.repositories import repository
 
 PYTHON = sys.executable
-TOOL = [PYTHON, "-m", "git_batch"]
 RECORD = f"refs/notes/batch/{BATCH}"
 _VERDICT = """
 import sys

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+TOOL = [str(Path(sys.executable).with_name("git-batch"))]
+"""What git runs for `git batch`."""
 
 
 @dataclass(frozen=True)

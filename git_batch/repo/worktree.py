@@ -277,10 +277,12 @@ class Scanner:
 
     def _exclude(self) -> tuple[str, str]:
         """Write the excludes file; return git's option that names it."""
-        git, path = self.repo.git, os.path.join(self.repo.scratch, "scan.excludes")
-        config = git.call(["config", "--type=path", "--get", "core.excludesFile"]).stdout
+        path = os.path.join(self.repo.scratch, "scan.excludes")
         home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-        own = config.rstrip(b"\n") or os.fsencode(os.path.join(home, "git", "ignore"))
+        own = os.fsencode(os.path.join(home, "git", "ignore"))
+        if self.repo.config.has("core.excludesfile"):
+            asked = ["config", "--type=path", "--get", "core.excludesFile"]
+            own = self.repo.git.call(asked).stdout.rstrip(b"\n") or own
         content = b""
         if os.path.isfile(own):
             with open(own, "rb") as file:

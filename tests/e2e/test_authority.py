@@ -135,6 +135,20 @@ def test_what_changed_while_a_person_was_asked_is_refused_and_nothing_is_written
     assert refs(repo) == before
 
 
+def test_what_was_configured_while_a_person_was_asked_counts(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repo, task("a", "echo one >src/one").replace("Do a", "Größe"))
+    monkeypatch.chdir(repo)
+
+    def confirm(proposal: Proposal) -> bool:
+        git(repo, "config", "i18n.commitEncoding", "ISO-8859-1")
+        return True
+
+    assert start(open_session(), StartRequest(), confirm, tools()).state.status == "completed"
+    assert "\nencoding ISO-8859-1\n" in git(repo, "cat-file", "commit", "batch/demo")
+
+
 @pytest.mark.parametrize(
     "meanwhile", [edit_plan, switch, dirty, configure], ids=lambda f: f.__name__
 )

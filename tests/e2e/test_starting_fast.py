@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
+from tests.e2e.job import batch, task, write
 from tests.e2e.near import by_hand, finished, near
 from tests.e2e.scene import environment
 
@@ -53,6 +55,18 @@ def test_nothing_heavy_is_loaded(top: Path, args: tuple[str, ...]) -> None:
     out, heavy = loaded(top, *args)
     assert out == near(top, *args).out
     assert heavy == "[]"
+
+
+def test_a_start_asks_git_for_its_configuration_once_and_the_fence_once(
+    repo: Path, tmp_path: Path
+) -> None:
+    write(repo, task("a", "echo one >src/new", 'check = "true"'))
+    trace = tmp_path / "trace"
+    batch(repo, "start", "--yes", env={"GIT_TRACE2_EVENT": str(trace)})
+    started = [e for e in map(json.loads, trace.read_text().splitlines()) if e["event"] == "start"]
+    asked = [e["argv"] for e in started if "config" in e["argv"]]
+    assert [("--show-origin" in argv) for argv in asked] == [False, True]
+    assert len(started) <= 18, [" ".join(e["argv"]) for e in started]
 
 
 def test_status_sees_drift_without_loading_more(top: Path) -> None:

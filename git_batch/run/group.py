@@ -8,7 +8,8 @@ run. A file of our scratch directory names it.
 
 There is none without cgroup2, without the right to make a group below one's own (most containers, a
 session that delegates nothing), and on other systems than Linux; the other traces remain. A group
-that a killed run left is removed, once empty, by any later run below the same group.
+that a killed run left is removed, once empty, by the next run in the same working tree, and by any
+later one below the same group.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _PREFIX = "git-batch-"
 _PROCS = "cgroup.procs"
 _DYING = 1.0
 """Seconds for which a process that is gone may still keep the kernel from removing its group."""
+_YOUNG = 60.0
+"""Seconds for which an empty group may be one that another run is just about to enter."""
 
 
 @contextlib.contextmanager
@@ -74,6 +77,7 @@ def _made(file: str) -> str | None:
         return None
     path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
     try:
+        forget(os.path.dirname(file))
         _remove_empty(above)
         with open(file, "w", encoding="utf-8", errors="surrogateescape") as named:
             named.write(path)
@@ -162,10 +166,12 @@ def _read(path: str) -> Iterable[int]:
 
 def _remove_empty(above: str) -> None:
     """Remove groups that killed runs left; one with a process in it can't be removed."""
+    made_before = time.time() - _YOUNG
     for name in os.listdir(above):
-        if name.startswith(_PREFIX):
-            with contextlib.suppress(OSError):
-                _remove(os.path.join(above, name))
+        path = os.path.join(above, name)
+        with contextlib.suppress(OSError):
+            if name.startswith(_PREFIX) and os.stat(path).st_mtime < made_before:
+                _remove(path)
 
 
 def _remove(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -103,6 +104,24 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
     with run_group(str(tmp_path)) as inside:
         assert inside() is not None
         assert not Path(killed).exists(), "the next run removes what is empty"
+
+
+def test_what_another_run_is_about_to_enter_is_not_removed(above: Path, tmp_path: Path) -> None:
+    young, old, used = (above / f"git-batch-{name}{os.getpid()}" for name in ("y", "o", "u"))
+    for made in (young, old, used):
+        made.mkdir()
+    with subprocess.Popen(["sleep", "600"]) as child:
+        (used / "cgroup.procs").write_text(str(child.pid))
+        for made in (old, used):  # last: from now on a test beside this one removes what is empty
+            os.utime(made, (time.time() - 3600,) * 2)
+        with run_group(str(tmp_path)):
+            there = [made.exists() for made in (young, old, used)]
+        child.kill()
+    assert there == [True, False, True]
+    young.rmdir()
+    until(lambda: not used.exists() or not (used / "cgroup.procs").read_text())
+    with contextlib.suppress(FileNotFoundError):
+        used.rmdir()
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ class Deciding:
             if not self._ends:
                 aftermath.refuse(s.repo)
             journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
-            preconditions.unlocked(s, journal.state.slug, journal.state.branch, self._batch)
+            state = journal.state
+            preconditions.unlocked(s, state.slug, state.branch, self._batch, s.note)
             return journal
         except BatchError:
             self._lock.release()

@@ -37,13 +37,13 @@ def unlocked(
     session: Session,
     slug: str,
     branch: str,
-    batch: BatchId | None = None,
-    note: Callable[[str], None] | None = None,
+    batch: BatchId | None,
+    note: Callable[[str], None],
 ) -> None:
     """Remove the locks that a crash of ours left on a batch's refs; under the run lock only."""
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
     names += [] if batch is None else [namespace(batch)]
-    clear_stale_locks(session.repo, session.refs.read, names, note or session.note)
+    clear_stale_locks(session.repo, session.refs.read, names, note)
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

@@ -109,16 +109,17 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
         # What is ahead here stays so; its branch may still have to follow.
         ahead = here if relation is Relation.AHEAD else None
         theirs = _read(session, one.batch, ahead or one.there)
-        preconditions.unlocked(session, theirs.header.slug, theirs.header.branch)
+        preconditions.unlocked(
+            session, theirs.header.slug, theirs.header.branch, None, session.note
+        )
         tip = session.refs.read(theirs.ref)
-        _may_follow(session, theirs, tip)
+        untracked = _may_follow(session, theirs, tip)
         changed = theirs.record != here
         if changed:
             session.refs.swap(ref_name(one.batch), here, theirs.record, f"pulled from {remote}")
         if tip is None:
             session.refs.swap(theirs.ref, None, theirs.head, f"pulled from {remote}")
         elif tip != theirs.head and session.repo.symbolic_head() == theirs.ref:
-            untracked = session.repo.dirty().untracked
             bring(session, theirs.header.branch, tip, theirs.head, untracked)
         elif tip != theirs.head:
             session.refs.swap(theirs.ref, tip, theirs.head, f"pulled from {remote}")
@@ -138,11 +139,15 @@ def _read(session: Session, batch: BatchId, record: Oid) -> _Theirs:
     return _Theirs(batch, record, found.header, head)
 
 
-def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> None:
-    """See that the branch here can go where the record says, and nobody's files are in the way."""
+def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[bytes, ...]:
+    """See that the branch here can go where the record says, and nobody's files are in the way.
+
+    Returns:
+        What is untracked, if the branch is checked out here and has to go anywhere.
+    """
     branch, head = theirs.header.branch, theirs.head
     if tip is None or tip == head:
-        return
+        return ()
     rebased = tip in [line.head for line in theirs.header.former]
     if not rebased and not is_ancestor(session.repo.git, tip, head):
         raise PreconditionError(
@@ -152,12 +157,14 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> None:
         )
     if session.repo.symbolic_head() == theirs.ref:
         preconditions.no_operation(session)
-        preconditions.refuse_dirt(Dirt(session.repo.dirty().tracked, ()))
+        dirt = session.repo.dirty()
+        preconditions.refuse_dirt(Dirt(dirt.tracked, ()))
         nothing_in_the_way(session, tip, head)
-        return
+        return dirt.untracked
     form = ["for-each-ref", "--format=%(worktreepath)", theirs.ref]
     place = session.repo.git.run(form).decode("utf-8", "surrogateescape").strip()
     if place:
         raise PreconditionError(
             f"'{branch}' is checked out in '{place}'", "pull it there, where its files are"
         )
+    return ()

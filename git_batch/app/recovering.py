@@ -67,7 +67,8 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
     outside_of_tasks()
     case = _case(session, named, at)
     with RunLock(session.repo, case.batch, at):
-        preconditions.unlocked(session, case.batch.rpartition("-")[0], case.branch, case.batch)
+        slug = case.batch.rpartition("-")[0]
+        preconditions.unlocked(session, slug, case.branch, case.batch, session.note)
         current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
         said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]
         said = said if aside else []

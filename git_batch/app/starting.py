@@ -155,7 +155,7 @@ def start(
     with Bell(session, tools) as bell, RunLock(session.repo, batch, at):
         aftermath.settle(session.repo, tools.progress.note)
         slug, branch = proposal.plan.slug, proposal.authorization.branch
-        preconditions.unlocked(session, slug, branch, note=tools.progress.note)
+        preconditions.unlocked(session, slug, branch, None, tools.progress.note)
         claim(session, proposal.plan.slug, batch, proposal.who, at)
         journal = Journal.create(
             session.repo, session.refs, proposal.plan, who=proposal.who, runner=runner

@@ -12,6 +12,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -66,7 +67,6 @@ def read_ahead(top: str, named: str | None) -> ReadPlan:
 
 def _answer(read: ReadPlan, writer: int) -> NoReturn:
     """Read a plan in a process of its own, say it or what is wrong with it, and end."""
-    status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the other one says that it was interrupted
         said: LoadedPlan | BatchError
@@ -76,9 +76,8 @@ def _answer(read: ReadPlan, writer: int) -> NoReturn:
             said = error
         with os.fdopen(writer, "wb") as file:
             pickle.dump(said, file, pickle.HIGHEST_PROTOCOL)
-        status = 0
     finally:
-        os._exit(status)
+        os._exit(0)
 
 
 def _answered(reading: int, reader: int) -> LoadedPlan | None:
@@ -90,10 +89,12 @@ def _answered(reading: int, reader: int) -> LoadedPlan | None:
         os.kill(reading, signal.SIGKILL)
         raise
     finally:
-        _, status = os.waitpid(reading, 0)
-    if status != 0 or not answer:
+        with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
+            os.waitpid(reading, 0)
+    try:
+        said = pickle.loads(answer)
+    except (EOFError, pickle.UnpicklingError):
         return None
-    said = pickle.loads(answer)
     if isinstance(said, BatchError):
         raise said
     assert isinstance(said, LoadedPlan)

@@ -40,6 +40,15 @@ def elsewhere(do):
         return do() if os.getpid() != first else load(path)
     planning.load_plan = instead
 
+pipe, writer = os.pipe, None
+
+def kept():
+    global writer
+    reader, writer = pipe()
+    return reader, writer
+
+os.pipe = kept
+
 def no_fork():
     forks.append(1)
     raise BlockingIOError(11, "Resource temporarily unavailable")
@@ -84,6 +93,12 @@ def test_what_is_read_ahead_is_what_would_be_read_here(repo: Path, plan: str) ->
     assert script(repo, SAME).startswith("1 ")
 
 
+def test_a_reader_whose_end_is_nobodys_business_is_heard(repo: Path) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    ignoring = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    assert script(repo, ignoring + SAME) == "1 True"
+
+
 def test_no_plan_is_said_as_ever(repo: Path) -> None:
     assert script(repo, SAME).startswith("1 ")
 
@@ -95,6 +110,7 @@ def test_no_plan_is_said_as_ever(repo: Path) -> None:
         "elsewhere(lambda: os.kill(os.getpid(), 9))",
         "elsewhere(lambda: os._exit(0))",
         "elsewhere(lambda: sys.exit('said to nobody'))",
+        "elsewhere(lambda: os.write(writer, b'\\x80\\x05half'))",
         "os.fork = no_fork",
     ],
 )

@@ -50,7 +50,7 @@ def read_ahead(top: str, named: str | None) -> ReadPlan:
     does one that the system gives no other process.
     """
     here = partial(plan_for, top, named)
-    if threading.active_count() > 1:
+    if not _has_one_thread():
         return here
     reader, writer = os.pipe()
     try:
@@ -63,6 +63,13 @@ def read_ahead(top: str, named: str | None) -> ReadPlan:
         _answer(here, writer)
     os.close(writer)
     return lambda: _answered(reading, reader) or here()
+
+
+def _has_one_thread() -> bool:
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:  # not Linux: those that Python knows of
+        return threading.active_count() == 1
 
 
 def _answer(read: ReadPlan, writer: int) -> NoReturn:

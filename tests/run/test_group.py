@@ -27,6 +27,7 @@ if os.fork(): os._exit(0)
 os.closerange(0, 256)
 os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"], {})
 """
+SLEEPS = f"{sys.executable} -c import time; time.sleep(600)"
 RUNNER = """
 import subprocess, sys, time
 from git_batch.run.group import run_group
@@ -48,6 +49,13 @@ def until(condition: Callable[[], object]) -> None:
 def inside_child(inside: Callable[[], object]) -> subprocess.Popen[bytes]:
     inside()
     return subprocess.Popen(["sleep", "600"])
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def here() -> str:
@@ -73,7 +81,8 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
         assert runner.stdout
         path = runner.stdout.readline().decode().strip()
         runner.kill()
-    until(lambda: len(members(str(tmp_path))) == 1)
+    # Not one of those that it forks on its way: what it became last has another command line.
+    until(lambda: [command(pid) for pid in members(str(tmp_path))] == [SLEEPS])
     yield path
     for pid in members(str(tmp_path)):
         os.kill(pid, signal.SIGKILL)

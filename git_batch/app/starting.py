@@ -18,7 +18,7 @@ from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.granting import Bounds, authorize
 from git_batch.app.notifying import Bell
-from git_batch.app.planning import LoadedPlan, ReadPlan, plan_for
+from git_batch.app.planning import LoadedPlan, ReadPlan, plan_for, read_ahead
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.ids import BatchId, Oid
@@ -146,7 +146,8 @@ def start(
             at = tools.clock()
             if asked:
                 session.repo.look_again()
-                _same_as_asked(proposal, propose(session, request, at, again=True))
+                reread = read_ahead(session.repo.layout.top, request.plan)
+                _same_as_asked(proposal, propose(session, request, at, reread, again=True))
     except PreconditionError:
         refuse_live(session.repo)  # somebody who began meanwhile is the better reason
         raise

@@ -125,14 +125,19 @@ def test_a_process_of_several_threads_is_not_copied(repo: Path) -> None:
     assert script(repo, waiting + SAME) == "0 True"
 
 
-def test_a_run_never_loads_what_reads_a_plan(repo: Path) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_run_never_loads_what_reads_a_plan(repo: Path, asked: bool) -> None:
     write(repo, task("a", "echo x >src/new"))
-    code = """
+    code = f"""
+from git_batch.cli import driving
 from git_batch.cli.main import main
-assert main(["start", "--yes"]) == 0
-print([name for name in sys.modules if name.startswith("pydantic")])
+driving.ask = lambda question, yes: {asked}
+assert main(["start"]) == 0
+print([name for name in sys.modules if name.startswith("pydantic")], len(forks))
 """
-    assert script(repo, "sys.stderr = open(os.devnull, 'w')" + code).endswith("\n[]")
+    assert script(repo, "sys.stderr = open(os.devnull, 'w')" + code).endswith(
+        f"\n[] {2 if asked else 1}"
+    )
     assert git(repo, "log", "-1", "--format=%s") == "Do a"
 
 

@@ -16,8 +16,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
+
+    _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -32,17 +34,23 @@ def ended_at_once() -> Iterator[int]:
     Yields:
         What gets readable when a signal comes (see `wake_up`).
     """
-    ours = {number: signal.getsignal(number) for number in SIGNALS}
-    ours = {number: handler for number, handler in ours.items() if callable(handler)}
-    with wake_up() as woken:
-        for number in ours:
-            is_int = number == signal.SIGINT
-            signal.signal(number, signal.default_int_handler if is_int else signal.SIG_DFL)
-        try:
-            yield woken
-        finally:
-            for number, handler in ours.items():
-                signal.signal(number, handler)
+    ours = [number for number in SIGNALS if callable(signal.getsignal(number))]
+    ends = {signal.SIGINT: signal.default_int_handler}
+    with wake_up() as woken, _handled({n: ends.get(n, signal.SIG_DFL) for n in ours}):
+        yield woken
+
+
+@contextlib.contextmanager
+def _handled(handlers: Mapping[signal.Signals, _Handler]) -> Iterator[None]:
+    """Have signals handled until the block ends, then as before."""
+    before = {number: signal.getsignal(number) for number in handlers}
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -87,16 +95,11 @@ class Interrupt:
 
         What is ignored stays so: `nohup` and a shell's background jobs rely on it.
         """
-        handlers = {number: signal.getsignal(number) for number in SIGNALS}
-        handlers = {n: old for n, old in handlers.items() if old not in (signal.SIG_IGN, None)}
-        with wake_up() as self._reader:
+        ours = [n for n in SIGNALS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+        with wake_up() as self._reader, _handled(dict.fromkeys(ours, self._note)):
             try:
-                for number in handlers:
-                    signal.signal(number, self._note)
                 yield self
             finally:
-                for number, handler in handlers.items():
-                    signal.signal(number, handler)
                 self._reader = -1
 
     def reset(self) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pytest
 from pygit2.enums import ConfigLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Before anybody imports them: the tests of the commands share them with those of the processes.
 pytest.register_assert_rewrite(
@@ -41,6 +42,14 @@ def git(repo: Path | str, *args: str | bytes, input: bytes | None = None) -> str
         ["git", *args], cwd=repo, input=input, stdout=subprocess.PIPE, check=True
     )
     return os.fsdecode(result.stdout).removesuffix("\n")
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    limit = time.monotonic() + 40
+    while not holds():
+        assert time.monotonic() < limit, "it never came to that"
+        time.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)

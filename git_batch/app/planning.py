@@ -11,11 +11,11 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from msgspec import Struct
 
@@ -43,26 +43,36 @@ def plan_for(top: str, named: str | None) -> LoadedPlan:
     return load_plan(find_plan(top, named))
 
 
-def read_ahead(top: str, named: str | None) -> ReadPlan:
-    """Begin to find and read a plan in another process; what comes back waits for its answer.
+@contextmanager
+def read_ahead(top: str, named: str | None) -> Iterator[ReadPlan]:
+    """Have another process find and read a plan meanwhile; it is gone when the block ends.
 
     A process of several threads can't be copied safely: it reads when the plan is asked for, as
     does one that the system gives no other process.
+
+    Yields:
+        What waits for the answer; to be called once.
     """
     here = partial(plan_for, top, named)
-    if not _has_one_thread():
-        return here
-    reader, writer = os.pipe()
+    begun = _begin(here) if _has_one_thread() else None
+    if begun is None:
+        yield here
+        return
+    waiting, answer = [begun[0]], begun[1]
+
+    def ahead() -> LoadedPlan:
+        said = answer.read()
+        _reap(waiting.pop())
+        return _understood(said) or here()
+
     try:
-        reading = os.fork()
-    except OSError:
-        os.close(reader)
-        os.close(writer)
-        return here
-    if reading == 0:
-        _answer(here, writer)
-    os.close(writer)
-    return lambda: _answered(reading, reader) or here()
+        yield ahead
+    finally:
+        answer.close()
+        for reading in waiting:  # nobody wants to know any more: it may wait for the end of a pipe
+            with suppress(ProcessLookupError):
+                os.kill(reading, signal.SIGKILL)
+            _reap(reading)
 
 
 def _has_one_thread() -> bool:
@@ -70,6 +80,21 @@ def _has_one_thread() -> bool:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:  # not Linux: those that Python knows of
         return threading.active_count() == 1
+
+
+def _begin(read: ReadPlan) -> tuple[int, BinaryIO] | None:
+    """Start the other process; give it and what it says, None if there can't be one."""
+    reader, writer = os.pipe()
+    try:
+        reading = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        return None
+    if reading == 0:
+        _answer(read, writer)
+    os.close(writer)
+    return reading, os.fdopen(reader, "rb")
 
 
 def _answer(read: ReadPlan, writer: int) -> NoReturn:
@@ -87,17 +112,13 @@ def _answer(read: ReadPlan, writer: int) -> NoReturn:
         os._exit(0)
 
 
-def _answered(reading: int, reader: int) -> LoadedPlan | None:
-    """Wait for the plan; None if the other process came to no answer (a bug, or it was killed)."""
-    try:
-        with os.fdopen(reader, "rb") as file:
-            answer = file.read()
-    except BaseException:  # interrupted: it may wait for the end of a pipe
-        os.kill(reading, signal.SIGKILL)
-        raise
-    finally:
-        with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
-            os.waitpid(reading, 0)
+def _reap(reading: int) -> None:
+    with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
+        os.waitpid(reading, 0)
+
+
+def _understood(answer: bytes) -> LoadedPlan | None:
+    """Take an answer; None if the other process came to none (a bug, or it was killed)."""
     try:
         said = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):

@@ -18,7 +18,7 @@ from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.granting import Bounds, authorize
 from git_batch.app.notifying import Bell
-from git_batch.app.planning import LoadedPlan, ReadPlan, plan_for, read_ahead
+from git_batch.app.planning import LoadedPlan, ReadPlan, read_ahead
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.ids import BatchId, Oid
@@ -31,7 +31,6 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
 from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
-from git_batch.run.interrupt import ended_at_once
 
 
 class StartRequest(Struct, frozen=True):
@@ -62,27 +61,25 @@ def propose(
     session: Session,
     request: StartRequest,
     at: datetime,
-    read: ReadPlan | None = None,
+    read: ReadPlan,
     *,
     again: bool = False,
 ) -> Proposal:
     """Check everything that can be checked before a person is asked; writes nothing.
 
     Args:
-        read: gives the plan, where its reading began earlier (`planning.read_ahead`).
+        read: gives the plan of the request.
         again: leave out what a person's answer can't have changed and may ask them something.
 
     Raises:
         BatchError: what is in the way, and what to do about it.
     """
     here = _look(session, request, again=again)  # the plan may still be being read
-    loaded = read() if read else plan_for(session.repo.layout.top, request.plan)
+    loaded = read()
     plan = loaded.plan
     if not again:
         preconditions.can_sign(session, here.who, sign=request.bounds.sign)
-    branch = _branch(session, request.branch, plan.slug)
-    _slug_free(session, plan.slug, here.known)
-    _branch_free(session, branch, here)
+    branch = _branch(session, request.branch, plan.slug, here)
     preconditions.commands_exist(session, plan)
     preconditions.remote_exists(session, request.bounds.claim)
     untracked = preconditions.clean_tree(
@@ -129,40 +126,35 @@ def start(
     request: StartRequest,
     confirm: Callable[[Proposal], bool],
     tools: Tools,
-    read: ReadPlan | None = None,
+    read: ReadPlan,
 ) -> Outcome:
     """Start a batch and drive it until it stops.
 
     Args:
-        read: as of `propose`, for the first look.
         confirm: shows the proposal to a person and raises unless they agree. Returns whether they
             were asked: then time has passed, and everything is looked at again.
+        tools: from the answer on a signal is a wish to stop, to its interrupt; before that nothing
+            is begun, so it ends the process.
+        read: as of `propose`, for the first look.
     """
     refuse_live(session.repo)
     try:
-        with ended_at_once():
-            proposal = propose(session, request, tools.clock(), read)
-            asked = confirm(proposal)
-            at = tools.clock()
-            if asked:
-                session.repo.look_again()
-                reread = read_ahead(session.repo.layout.top, request.plan)
+        proposal = propose(session, request, tools.clock(), read)
+        asked = confirm(proposal)
+        at = tools.clock()
+        if asked:
+            session.repo.look_again()
+            with read_ahead(session.repo.layout.top, request.plan) as reread:
                 _same_as_asked(proposal, propose(session, request, at, reread, again=True))
     except PreconditionError:
         refuse_live(session.repo)  # somebody who began meanwhile is the better reason
         raise
     runner = new_runner()
     batch = new_batch_id(proposal.plan.slug)
-    with Bell(session, tools) as bell, RunLock(session.repo, batch, at):
+    interruptible = tools.interrupt.install()
+    with interruptible, Bell(session, tools) as bell, RunLock(session.repo, batch, at):
         aftermath.settle(session.repo, tools.progress.note)
-        slug, branch = proposal.plan.slug, proposal.authorization.branch
-        preconditions.unlocked(session, slug, branch, None, tools.progress.note)
-        claim(session, proposal.plan.slug, batch, proposal.who, at)
-        journal = Journal.create(
-            session.repo, session.refs, proposal.plan, who=proposal.who, runner=runner
-        )
-        _record(session, journal, batch, proposal, at)
-        take_branch(session, journal.state)
+        journal = _begin(session, proposal, batch, runner, at, tools)
         state = let_go(session, bell.drive(journal, proposal.who, runner))
         return Outcome(state, proposal.plan)
 
@@ -187,6 +179,19 @@ def _essence(p: Proposal) -> tuple[object, ...]:
     """Give what a person agreed to, apart from the time of asking."""
     a = p.authorization
     return (p.loaded.digest, p.head, p.who, a.branch, a.base, a.untracked, a.budget, a.fingerprint)
+
+
+def _begin(
+    session: Session, proposal: Proposal, batch: BatchId, runner: str, at: datetime, tools: Tools
+) -> Journal:
+    """Claim the slug, write the beginning of the record, and make the branch."""
+    plan, branch, who = proposal.plan, proposal.authorization.branch, proposal.who
+    preconditions.unlocked(session, plan.slug, branch, None, tools.progress.note)
+    claim(session, plan.slug, batch, who, at)
+    journal = Journal.create(session.repo, session.refs, plan, who=who, runner=runner)
+    _record(session, journal, batch, proposal, at)
+    take_branch(session, journal.state)
+    return journal
 
 
 def _record(
@@ -230,11 +235,15 @@ def _resolve(session: Session, rev: str) -> Oid:
     return Oid(found)
 
 
-def _branch(session: Session, named: str | None, slug: str) -> str:
-    """Name the batch's branch; after a slug it can't be but a good name."""
+def _branch(session: Session, named: str | None, slug: str, here: _Here) -> str:
+    """Name the batch's branch; it and the slug are free."""
+    # After a slug it can't be but a good name.
     if named and session.repo.git.call(["check-ref-format", "--branch", named]).status:
         raise UsageError(f"'{named}' is not a name for a branch")
-    return named or f"batch/{slug}"
+    branch = named or f"batch/{slug}"
+    _slug_free(session, slug, here.known)
+    _branch_free(session, branch, here)
+    return branch
 
 
 def _branch_free(session: Session, branch: str, here: _Here) -> None:

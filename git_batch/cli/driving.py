@@ -35,9 +35,9 @@ def begin(session: Session, request: StartRequest, asked: Asked, read: ReadPlan)
         out(_shown(proposal))
         return ask("Run this?", yes=asked.yes)
 
-    with Interrupt().install() as interrupt:
-        tools = Tools(interrupt, Printer(), now, asked.recheck)
-        outcome = start(session, request, confirm, tools, read)
+    interrupt = Interrupt()
+    tools = Tools(interrupt, Printer(), now, asked.recheck)
+    outcome = start(session, request, confirm, tools, read)
     return _ended(outcome, interrupt, before)
 
 

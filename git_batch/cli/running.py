@@ -36,15 +36,14 @@ def start_command(
     if asked.bounds.extra_tasks is not None:
         raise click.UsageError("'--max-tasks +N' goes with 'git batch resume'")
     session = open_session()
-    read = read_ahead(session.repo.layout.top, plan)
+    with read_ahead(session.repo.layout.top, plan) as read:
+        from git_batch.app.starting import StartRequest  # while another process reads the plan
+        from git_batch.cli import driving
 
-    from git_batch.app.starting import StartRequest  # while another process reads the plan
-    from git_batch.cli import driving
-
-    request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
-    if dry_run:
-        return driving.dry(session, request, read)
-    return driving.begin(session, request, asked, read)
+        request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
+        if dry_run:
+            return driving.dry(session, request, read)
+        return driving.begin(session, request, asked, read)
 
 
 @click.command("resume")

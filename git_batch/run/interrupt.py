@@ -26,10 +26,9 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def ended_at_once() -> Iterator[int]:
-    """Let a signal end the process at once while nothing runs and nothing was begun.
+    """Let a signal end the process at once while nothing runs and a person is asked something.
 
-    A handler of ours would only count: a question, or a plan that is read from a pipe, would go on
-    waiting.
+    A handler of ours would only count: the question would go on waiting for its answer.
 
     Yields:
         What gets readable when a signal comes (see `wake_up`).

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from git_batch.run.group import run_group
-from tests.conftest import git
+from tests.conftest import git, until
 from tests.e2e.job import BRANCH, argv, batch, committed, outcomes, task, tasks, told, write
 from tests.e2e.near import near
 from tests.e2e.scene import environment
@@ -25,14 +25,6 @@ Begin = Callable[[Path], subprocess.Popen[str]]
 
 LIMIT = 40.0
 HANG = "setsid sleep 600 & echo started; sleep 600"
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.02)
 
 
 def pids_in(top: Path) -> list[int]:

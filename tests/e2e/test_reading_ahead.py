@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import git
+from tests.conftest import git, until
 from tests.e2e.job import argv, task, write
 from tests.e2e.scene import environment
 
@@ -54,7 +53,8 @@ def no_fork():
     raise BlockingIOError(11, "Resource temporarily unavailable")
 """
 SAME = """
-ahead, here = answer(planning.read_ahead(".", None)), answer(lambda: planning.plan_for(".", None))
+with planning.read_ahead(".", None) as read:
+    ahead, here = answer(read), answer(lambda: planning.plan_for(".", None))
 assert ahead == here, (ahead, here)
 try:
     os.waitpid(-1, os.WNOHANG)
@@ -121,8 +121,8 @@ def test_a_reader_that_comes_to_nothing_leaves_the_reading_to_us(repo: Path, tro
 
 def test_a_process_of_several_threads_is_not_copied(repo: Path) -> None:
     write(repo, task("a", "echo one >src/new"))
-    waiting = "import _thread, time; _thread.start_new_thread(time.sleep, (9,)); time.sleep(0.1)"
-    assert script(repo, waiting + SAME) == "0 True"
+    beside = "import _thread, time; _thread.start_new_thread(time.sleep, (9,))"  # unknown to Python
+    assert script(repo, beside + SAME) == "0 True"
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -141,27 +141,53 @@ print([name for name in sys.modules if name.startswith("pydantic")], len(forks))
     assert git(repo, "log", "-1", "--format=%s") == "Do a"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to us", "to the group"])
-def test_a_signal_ends_a_start_that_waits_for_its_plan(
-    repo: Path, number: signal.Signals, send: Callable[[int, int], None]
-) -> None:
-    pipe = repo.parent / "plan"
-    os.mkfifo(pipe)
-    waiting = subprocess.Popen(
+@pytest.fixture
+def pipe(repo: Path) -> Path:
+    """Give a pipe in place of a plan: whoever opens it for writing knows that somebody reads."""
+    place = repo.parent / "plan"
+    os.mkfifo(place)
+    return place
+
+
+def begun(top: Path, pipe: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         argv("start", "--yes", str(pipe)),
-        cwd=repo,
+        cwd=top,
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    with waiting, pipe.open("wb") as other_end:  # open: somebody reads
-        time.sleep(0.2)
+
+
+def nobody_is_left(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to us", "to the group"])
+def test_a_signal_ends_a_start_that_waits_for_its_plan(
+    repo: Path, pipe: Path, number: signal.Signals, send: Callable[[int, int], None]
+) -> None:
+    with begun(repo, pipe) as waiting, pipe.open("wb"):
         send(waiting.pid, number)
         assert waiting.wait(timeout=10) == (130 if number == signal.SIGINT else -number)
         assert waiting.stderr is not None
         if number == signal.SIGINT or send is os.killpg:
-            with pytest.raises(BrokenPipeError):  # nobody is left who reads
-                os.write(other_end.fileno(), b"x")
+            until(lambda: nobody_is_left(waiting.pid))
             assert waiting.stderr.read().strip() in ("", "interrupted")
+
+
+def test_a_start_that_is_refused_before_it_needs_its_plan_leaves_no_reader(
+    repo: Path, pipe: Path
+) -> None:
+    (repo / ".git/MERGE_HEAD").write_text(git(repo, "rev-parse", "HEAD") + "\n")
+    with begun(repo, pipe) as refused:
+        assert refused.wait(timeout=10) == 3
+        assert refused.stderr is not None
+        assert "a merge is in progress" in refused.stderr.read()
+        until(lambda: nobody_is_left(refused.pid))

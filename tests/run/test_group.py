@@ -16,6 +16,7 @@ import pytest
 from git_batch.run import group
 from git_batch.run.descendants import end, living
 from git_batch.run.group import FILE, members, run_group
+from tests.conftest import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,13 +38,6 @@ with run_group(sys.argv[1]) as inside:
     print(mine, flush=True)
     time.sleep(600)
 """
-
-
-def until(condition: Callable[[], object]) -> None:
-    limit = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def inside_child(inside: Callable[[], object]) -> subprocess.Popen[bytes]:

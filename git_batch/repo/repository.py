@@ -26,13 +26,15 @@ from msgspec import Struct
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
 from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
-from git_batch.repo.config import Config
 from git_batch.repo.git import Git, Result
 from git_batch.repo.status import STATUS, Entry, parse
 
 if TYPE_CHECKING:
-    # At run time it is imported on first use: it costs ten times what `git batch status` may.
+    # At run time they are imported on first use: `git batch status` needs neither, and the first
+    # costs ten times what it may.
     import pygit2
+
+    from git_batch.repo.config import Config
 
 _QUESTIONS = (
     "rev-parse",
@@ -216,6 +218,8 @@ class Repository:
     @cached_property
     def config(self) -> Config:
         """The person's configuration, as of the first look; see `look_again`."""
+        from git_batch.repo.config import Config
+
         return Config.read(self.git)
 
     def look_again(self) -> None:

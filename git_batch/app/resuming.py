@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -136,23 +137,12 @@ def _renew(
         _tell_changes(session, journal, tools)
         return
 
-    def offer() -> Renewal:
-        return renewing.renewal(
-            session,
-            state,
-            plan,
-            request.bounds,
-            why=why,
-            here=here,
-            loaded=loaded,
-            who=who,
-            at=tools.clock(),
-        )
-
-    offered = offer()
+    offer = partial(renewing.renewal, session, state, plan, request.bounds)
+    offer = partial(offer, why=why, here=here, loaded=loaded, who=who)
+    offered = offer(at=tools.clock())
     if confirm(offered):
         session.repo.look_again()
-        _same_as_asked(offered, offer(), loaded)
+        _same_as_asked(offered, offer(at=tools.clock()), loaded)
     _ready(session, state, loaded.files if loaded else ())
     renewing.record(session, journal, offered, loaded, tools.clock())
 

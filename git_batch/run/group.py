@@ -41,7 +41,7 @@ def run_group(scratch: str) -> Iterator[Callable[[], str | None]]:
         What waits until this process is in it: to be called before anything is started that has
         to be in it, too. Gives the group's directory; None where there can't be one.
     """
-    path = _made(os.path.join(scratch, FILE))
+    path = _made(scratch)
     if path is None:
         yield lambda: None
         return
@@ -70,20 +70,21 @@ def run_group(scratch: str) -> Iterator[Callable[[], str | None]]:
         forget(scratch)
 
 
-def _made(file: str) -> str | None:
-    """Make a group and name it in a file; None if that is not ours to do."""
+def _made(scratch: str) -> str | None:
+    """Make a group and name it in its file; None if that is not ours to do."""
     above = _own()
     if above is None:
         return None
     path = os.path.join(above, f"{_PREFIX}{secrets.token_hex(6)}")
     try:
-        forget(os.path.dirname(file))
+        forget(scratch)
         _remove_empty(above)
+        file = os.path.join(scratch, FILE)
         with open(file, "w", encoding="utf-8", errors="surrogateescape") as named:
             named.write(path)
         os.mkdir(path, 0o755)
     except OSError:
-        forget(os.path.dirname(file))
+        forget(scratch)
         return None
     return path
 

@@ -87,8 +87,7 @@ def run(
         except (OSError, ValueError) as error:
             return Ended(How.NOT_FOUND, reason=_why_not(error))
         kin.leader = leader.pid
-        watch = Watch(leader, reader, capture, kin, limits, interrupt, on_slow, started)
-        with watch:
+        with Watch(leader, reader, capture, kin, limits, interrupt, on_slow, started) as watch:
             if on_started is not None:
                 on_started()
             return watch.follow()

@@ -20,15 +20,15 @@ from tests.conftest import until
 
 ROOT = Path(__file__).parents[2]
 
-ESCAPED = """
-import os, sys, time
+SLEEP = "import time; time.sleep(600)"
+ESCAPED = f"""
+import os, sys
 if os.fork(): os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
 os.closerange(0, 256)
-os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"], {})
+os.execve(sys.executable, [sys.executable, "-c", {SLEEP!r}], {{}})
 """
-SLEEPS = f"{sys.executable} -c import time; time.sleep(600)"
 RUNNER = """
 import subprocess, sys, time
 from git_batch.run.group import run_group
@@ -76,7 +76,9 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
         path = runner.stdout.readline().decode().strip()
         runner.kill()
     # Not one of those that it forks on its way: what it became last has another command line.
-    until(lambda: [command(pid) for pid in members(str(tmp_path))] == [SLEEPS])
+    until(
+        lambda: [command(pid) for pid in members(str(tmp_path))] == [f"{sys.executable} -c {SLEEP}"]
+    )
     yield path
     for pid in members(str(tmp_path)):
         os.kill(pid, signal.SIGKILL)

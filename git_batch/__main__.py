@@ -11,6 +11,10 @@ import gc
 import os
 import sys
 
+TYPE_CHECKING = False  # as `typing` has it, which takes its time
+if TYPE_CHECKING:
+    from git_batch.app.reader import PlanReader
+
 
 def main() -> None:
     """Run `git batch` and end with its exit status."""
@@ -30,9 +34,18 @@ def _answer() -> int:
         from git_batch.cli import hookrun  # a push waits: not even click
 
         return hookrun.main(sys.argv[3:])
+    if sys.argv[1:2] != ["start"]:
+        return _command()
+    from git_batch.app.reader import PlanReader
+
+    with PlanReader().begin() as reader:  # first of all: it imports beside us
+        return _command(reader)
+
+
+def _command(reader: PlanReader | None = None) -> int:
     from git_batch.cli import main
 
-    return main.main()
+    return main.main(reader=reader)
 
 
 if __name__ == "__main__":

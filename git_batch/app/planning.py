@@ -1,27 +1,15 @@
-"""From a plan file to a plan that can be started here.
-
-What validates a plan (pydantic and its models) takes longer to import than libgit2 and all that
-runs the plan afterwards, and a run has no use for it. So `git batch start` reads ahead: a process
-of its own reads the plan on another core while this one imports the rest.
-"""
+"""From a plan file to a plan that can be started here."""
 
 from __future__ import annotations
 
 import os
-import pickle
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn
 
 from msgspec import Struct
 
 from git_batch.core import canonical
 from git_batch.core.model import Plan
-from git_batch.errors import BatchError, UsageError
+from git_batch.errors import UsageError
 
 
 class LoadedPlan(Struct, frozen=True):
@@ -34,99 +22,9 @@ class LoadedPlan(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-ReadPlan = Callable[[], LoadedPlan]
-"""Gives a plan, or raises what `load_plan` does."""
-
-
 def plan_for(top: str, named: str | None) -> LoadedPlan:
     """Find and read a plan; errors as of `find_plan` and `load_plan`."""
     return load_plan(find_plan(top, named))
-
-
-@contextmanager
-def read_ahead(top: str, named: str | None) -> Iterator[ReadPlan]:
-    """Have another process find and read a plan meanwhile; it is gone when the block ends.
-
-    A process of several threads can't be copied safely: it reads when the plan is asked for, as
-    does one that the system gives no other process.
-
-    Yields:
-        What waits for the answer; to be called once.
-    """
-    here = partial(plan_for, top, named)
-    begun = _begin(here) if _has_one_thread() else None
-    if begun is None:
-        yield here
-        return
-    waiting, answer = [begun[0]], begun[1]
-
-    def ahead() -> LoadedPlan:
-        said = answer.read()
-        _reap(waiting.pop())
-        return _understood(said) or here()
-
-    try:
-        yield ahead
-    finally:
-        answer.close()
-        for reading in waiting:  # nobody wants to know any more: it may wait for the end of a pipe
-            with suppress(ProcessLookupError):
-                os.kill(reading, signal.SIGKILL)
-            _reap(reading)
-
-
-def _has_one_thread() -> bool:
-    try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:  # not Linux: those that Python knows of
-        return threading.active_count() == 1
-
-
-def _begin(read: ReadPlan) -> tuple[int, BinaryIO] | None:
-    """Start the other process; give it and what it says, None if there can't be one."""
-    reader, writer = os.pipe()
-    try:
-        reading = os.fork()
-    except OSError:
-        os.close(reader)
-        os.close(writer)
-        return None
-    if reading == 0:
-        _answer(read, writer)
-    os.close(writer)
-    return reading, os.fdopen(reader, "rb")
-
-
-def _answer(read: ReadPlan, writer: int) -> NoReturn:
-    """Read a plan in a process of its own, say it or what is wrong with it, and end."""
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the other one says that it was interrupted
-        said: LoadedPlan | BatchError
-        try:
-            said = read()
-        except BatchError as error:
-            said = error
-        with os.fdopen(writer, "wb") as file:
-            pickle.dump(said, file, pickle.HIGHEST_PROTOCOL)
-    finally:
-        os._exit(0)
-
-
-def _reap(reading: int) -> None:
-    with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
-        os.waitpid(reading, 0)
-
-
-def _understood(answer: bytes) -> LoadedPlan | None:
-    """Take an answer; None if the other process came to none (a bug, or it was killed)."""
-    try:
-        said = pickle.loads(answer)
-    except (EOFError, pickle.UnpicklingError):
-        return None
-    if isinstance(said, BatchError):
-        raise said
-    assert isinstance(said, LoadedPlan)
-    return said
 
 
 def find_plan(top: str, named: str | None) -> str:

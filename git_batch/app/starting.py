@@ -18,7 +18,8 @@ from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.granting import Bounds, authorize
 from git_batch.app.notifying import Bell
-from git_batch.app.planning import LoadedPlan, ReadPlan, read_ahead
+from git_batch.app.planning import LoadedPlan
+from git_batch.app.reader import PlanReader
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.ids import BatchId, Oid
@@ -61,21 +62,21 @@ def propose(
     session: Session,
     request: StartRequest,
     at: datetime,
-    read: ReadPlan,
+    reader: PlanReader,
     *,
     again: bool = False,
 ) -> Proposal:
     """Check everything that can be checked before a person is asked; writes nothing.
 
     Args:
-        read: gives the plan of the request.
+        reader: reads the plan of the request.
         again: leave out what a person's answer can't have changed and may ask them something.
 
     Raises:
         BatchError: what is in the way, and what to do about it.
     """
     here = _look(session, request, again=again)  # the plan may still be being read
-    loaded = read()
+    loaded = reader.read(session.repo.layout.top, request.plan)
     plan = loaded.plan
     if not again:
         preconditions.can_sign(session, here.who, sign=request.bounds.sign)
@@ -126,7 +127,7 @@ def start(
     request: StartRequest,
     confirm: Callable[[Proposal], bool],
     tools: Tools,
-    read: ReadPlan,
+    reader: PlanReader,
 ) -> Outcome:
     """Start a batch and drive it until it stops.
 
@@ -135,17 +136,17 @@ def start(
             were asked: then time has passed, and everything is looked at again.
         tools: from the answer on a signal is a wish to stop, to its interrupt; before that nothing
             is begun, so it ends the process.
-        read: as of `propose`, for the first look.
+        reader: as of `propose`; closed before anything begins.
     """
     refuse_live(session.repo)
     try:
-        proposal = propose(session, request, tools.clock(), read)
-        asked = confirm(proposal)
-        at = tools.clock()
-        if asked:
-            session.repo.look_again()
-            with read_ahead(session.repo.layout.top, request.plan) as reread:
-                _same_as_asked(proposal, propose(session, request, at, reread, again=True))
+        with reader:
+            proposal = propose(session, request, tools.clock(), reader)
+            asked = confirm(proposal)
+            at = tools.clock()
+            if asked:
+                session.repo.look_again()
+                _same_as_asked(proposal, propose(session, request, at, reader, again=True))
     except PreconditionError:
         refuse_live(session.repo)  # somebody who began meanwhile is the better reason
         raise

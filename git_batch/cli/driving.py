@@ -1,11 +1,11 @@
 """What `git batch start` and `resume` do once their options are read: ask, run, say how it ended.
 
-Apart from `running`, which must be there before the rest is imported: see `app.planning`.
+Apart from `running`, which asks for the plan before the rest is imported: see `app.reader`.
 """
 
 from __future__ import annotations
 
-from git_batch.app.planning import ReadPlan
+from git_batch.app.reader import PlanReader
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import Session, now
 from git_batch.app.starting import Outcome, Proposal, StartRequest, propose, start
@@ -20,14 +20,14 @@ from git_batch.views.ending import ending_text
 from git_batch.views.plan import confirmation_text
 
 
-def dry(session: Session, request: StartRequest, read: ReadPlan) -> int:
+def dry(session: Session, request: StartRequest, reader: PlanReader) -> int:
     """Show what a start would ask a person to confirm."""
-    out(_shown(propose(session, request, now(), read)))
+    out(_shown(propose(session, request, now(), reader)))
     out("this was a dry run: nothing was written, nothing was run")
     return ExitCode.OK
 
 
-def begin(session: Session, request: StartRequest, asked: Asked, read: ReadPlan) -> int:
+def begin(session: Session, request: StartRequest, asked: Asked, reader: PlanReader) -> int:
     """Have a new batch confirmed, run it, and give the exit status."""
     before = session.repo.symbolic_head()
 
@@ -37,7 +37,7 @@ def begin(session: Session, request: StartRequest, asked: Asked, read: ReadPlan)
 
     interrupt = Interrupt()
     tools = Tools(interrupt, Printer(), now, asked.recheck)
-    outcome = start(session, request, confirm, tools, read)
+    outcome = start(session, request, confirm, tools, reader)
     return _ended(outcome, interrupt, before)
 
 

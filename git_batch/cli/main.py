@@ -10,13 +10,16 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from git_batch import __version__
 from git_batch.errors import SYSTEM_FAULTS, BatchError, ExitCode, MachineError
 from git_batch.views.escape import printable
+
+if TYPE_CHECKING:
+    from git_batch.app.reader import PlanReader
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("planfiles", "write a commented plan to begin with"),
@@ -90,13 +93,19 @@ def cli() -> None:
     """Run a plan of dependent changes unattended, one checked commit per task."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit status; never raises."""
+def main(args: Sequence[str] | None = None, reader: PlanReader | None = None) -> int:
+    """Run the command line and give its exit status; never raises.
+
+    Args:
+        args: instead of the process's own.
+        reader: reads the plan of a start.
+    """
     try:
         result: Any = cli.main(
             args=list(args) if args is not None else None,
             prog_name="git batch",
             standalone_mode=False,
+            obj=reader,
         )
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else ExitCode.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from git_batch.app.granting import Bounds
-from git_batch.app.planning import read_ahead
+from git_batch.app.reader import PlanReader
 from git_batch.app.session import now, open_session, outside_of_tasks
 from git_batch.cli.bounds import Asked, bound_options
 from git_batch.cli.output import Printer
@@ -19,7 +19,9 @@ from git_batch.cli.output import Printer
 @click.option("--base", metavar="REV", help="Where the branch begins; default HEAD.")
 @click.option("--allow-untracked", is_flag=True,
               help="Accept untracked files that lie outside every scope.")  # fmt: skip
+@click.pass_obj
 def start_command(
+    begun: PlanReader | None,
     plan: str | None,
     asked: Asked,
     dry_run: bool,
@@ -36,14 +38,15 @@ def start_command(
     if asked.bounds.extra_tasks is not None:
         raise click.UsageError("'--max-tasks +N' goes with 'git batch resume'")
     session = open_session()
-    with read_ahead(session.repo.layout.top, plan) as read:
-        from git_batch.app.starting import StartRequest  # while another process reads the plan
-        from git_batch.cli import driving
+    reader = begun or PlanReader()
+    reader.ahead(session.repo.layout.top, plan, once=asked.yes or dry_run)
+    from git_batch.app.starting import StartRequest  # while the plan is read
+    from git_batch.cli import driving
 
-        request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
-        if dry_run:
-            return driving.dry(session, request, read)
-        return driving.begin(session, request, asked, read)
+    request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
+    if dry_run:
+        return driving.dry(session, request, reader)
+    return driving.begin(session, request, asked, reader)
 
 
 @click.command("resume")

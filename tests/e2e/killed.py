@@ -28,7 +28,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -36,7 +35,7 @@ from typing import Any, NoReturn
 import pygit2
 
 from git_batch.app.granting import Bounds
-from git_batch.app.planning import plan_for
+from git_batch.app.reader import PlanReader
 from git_batch.app.rebasing import rebase
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
@@ -338,8 +337,7 @@ def perform(request: Request) -> Request:
             bounds = Bounds(**request.get("bounds", {}))
             if request["action"] == "start":
                 wanted = StartRequest(plan=request.get("plan"), bounds=bounds)
-                read = partial(plan_for, ".", wanted.plan)
-                state = start(open_session(), wanted, confirm_start, tools, read).state
+                state = start(open_session(), wanted, confirm_start, tools, PlanReader()).state
             elif request["action"] == "rebase":
                 state = rebase(open_session(), None, onto="main", words="", at=now()).state
             elif request["action"] == "undo":

@@ -8,13 +8,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from git_batch.app.granting import Bounds
-from git_batch.app.planning import plan_for
+from git_batch.app.reader import PlanReader
 from git_batch.app.resuming import Renewal, ResumeRequest, resume
 from git_batch.app.session import now, open_session
 from git_batch.app.starting import Proposal, StartRequest, start
@@ -133,7 +132,7 @@ def test_what_changed_while_a_person_was_asked_is_refused_and_nothing_is_written
         return True
 
     with pytest.raises(PreconditionError):
-        start(open_session(), StartRequest(), confirm, tools(), partial(plan_for, ".", None))
+        start(open_session(), StartRequest(), confirm, tools(), PlanReader())
     assert refs(repo) == before
 
 
@@ -147,8 +146,7 @@ def test_what_was_configured_while_a_person_was_asked_counts(
         git(repo, "config", "i18n.commitEncoding", "ISO-8859-1")
         return True
 
-    read = partial(plan_for, ".", None)
-    done = start(open_session(), StartRequest(), confirm, tools(), read)
+    done = start(open_session(), StartRequest(), confirm, tools(), PlanReader())
     assert done.state.status == "completed"
     assert "\nencoding ISO-8859-1\n" in git(repo, "cat-file", "commit", "batch/demo")
 

@@ -18,6 +18,7 @@ from tests.e2e.scene import environment
 COMMON = """
 import os, sys, threading
 from git_batch.app import planning
+from git_batch.app.reader import PlanReader
 from git_batch.errors import BatchError
 
 first, load, fork, forks = os.getpid(), planning.load_plan, os.fork, []
@@ -53,9 +54,12 @@ def no_fork():
     raise BlockingIOError(11, "Resource temporarily unavailable")
 """
 SAME = """
-with planning.read_ahead(".", None) as read:
-    ahead, here = answer(read), answer(lambda: planning.plan_for(".", None))
-assert ahead == here, (ahead, here)
+with PlanReader().begin() as reader:
+    for once in (False, True):
+        reader.ahead(".", None, once=once)
+        ahead = answer(lambda: reader.read(".", None))
+        here = answer(lambda: planning.plan_for(".", None))
+        assert ahead == here, (ahead, here)
 try:
     os.waitpid(-1, os.WNOHANG)
     sys.exit("a process was left")
@@ -119,6 +123,57 @@ def test_a_reader_that_comes_to_nothing_leaves_the_reading_to_us(repo: Path, tro
     assert script(repo, trouble + SAME) == "1 True"
 
 
+ENDED = """
+reader = PlanReader().begin()
+reader.ahead(".", None, once=True)
+first = reader.read(".", None)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # nobody told it to end
+again = reader.read(".", None)
+assert first == again == planning.plan_for(".", None)
+print(len(forks), 'pydantic' in sys.modules)
+"""
+
+
+def test_a_reader_that_is_asked_once_ends_by_itself_and_the_rest_is_read_here(repo: Path) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    assert script(repo, ENDED) == "1 True"
+
+
+KILLED = """
+reader = PlanReader().begin()
+first = reader.read(".", None)
+os.kill(int(open("/proc/self/task/%d/children" % os.getpid()).read()), 9)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+assert first == reader.read(".", None) == reader.read(".", None)
+print(len(forks))
+"""
+
+
+def test_a_reader_that_is_killed_while_a_person_is_asked_is_done_without(repo: Path) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    assert script(repo, KILLED) == "1"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(["--nonsense"], 2), (["--help"], 0), (["--max-tasks", "+1"], 2), (["--dry-run"], 0)],
+)
+def test_a_start_that_begins_nothing_leaves_no_reader(
+    repo: Path, words: list[str], status: int
+) -> None:
+    write(repo, task("a", "echo one >src/new"))
+    ended = subprocess.Popen(
+        argv("start", *words),
+        cwd=repo,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert ended.wait(timeout=30) == status
+    assert nobody_is_left(ended.pid)
+
+
 def test_a_process_of_several_threads_is_not_copied(repo: Path) -> None:
     write(repo, task("a", "echo one >src/new"))
     beside = "import _thread, time; _thread.start_new_thread(time.sleep, (9,))"  # unknown to Python
@@ -132,12 +187,10 @@ def test_a_run_never_loads_what_reads_a_plan(repo: Path, asked: bool) -> None:
 from git_batch.cli import driving
 from git_batch.cli.main import main
 driving.ask = lambda question, yes: {asked}
-assert main(["start"]) == 0
+assert main(["start"], PlanReader().begin()) == 0
 print([name for name in sys.modules if name.startswith("pydantic")], len(forks))
 """
-    assert script(repo, "sys.stderr = open(os.devnull, 'w')" + code).endswith(
-        f"\n[] {2 if asked else 1}"
-    )
+    assert script(repo, "sys.stderr = open(os.devnull, 'w')" + code).endswith("\n[] 1")
     assert git(repo, "log", "-1", "--format=%s") == "Do a"
 
 

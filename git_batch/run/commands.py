@@ -79,7 +79,7 @@ class Commands:
     ) -> tuple[Ended, Piece]:
         """Run any command of the attempt; its output becomes a piece of the attempt's log."""
         c = self._c
-        c.in_group()
+        c.group.inside()
         piece = c.log.add(title)
         ended = run(
             argv,

@@ -24,7 +24,7 @@ from git_batch.repo.stalelocks import wait_for
 from git_batch.repo.worktree import Scanner
 from git_batch.run.attemptlog import AttemptLog
 from git_batch.run.files import TaskFiles
-from git_batch.run.group import run_group
+from git_batch.run.group import RunGroup
 from git_batch.run.interrupt import Interrupt
 from git_batch.run.progress import Progress
 
@@ -68,8 +68,7 @@ class RunContext:
         self.log = AttemptLog(Path(repo.scratch) / "output")
         self.logs = LogStore(repo, refs, state.batch_id, who)
         self.lock = TreeLock(repo)
-        self._group = run_group(repo.scratch)
-        self.in_group: Callable[[], object] = lambda: None  # waits until we are in it
+        self.group = RunGroup(repo.scratch)
         self.top = Path(repo.layout.top)
 
     @property
@@ -87,7 +86,7 @@ class RunContext:
         return self.tools.clock()
 
     def __enter__(self) -> Self:
-        self.in_group = self._group.__enter__()
+        self.group.__enter__()
         return self
 
     def __exit__(
@@ -98,7 +97,7 @@ class RunContext:
     ) -> None:
         self.files.close()
         self.lock.close()
-        self._group.__exit__(kind, error, tb)
+        self.group.__exit__(kind, error, tb)
 
     def absolute(self, path: bytes) -> str:
         """Name a path of the repository for the operating system."""

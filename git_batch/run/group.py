@@ -2,9 +2,9 @@
 
 The runner moves into it once, when a run begins, so whatever a task starts is in it, however it
 forks, whatever it closes or clears. (To move takes the kernel ten milliseconds: not for each
-command, and beside what else a run begins with.) While the runner lives adoption proves more
-(`descendants`). After a kill -9 the group is the strongest trace: whoever is still in it is of that
-run. A file of our scratch directory names it.
+command, and beside what else a run begins and ends with.) While the runner lives adoption proves
+more (`descendants`). After a kill -9 the group is the strongest trace: whoever is still in it is of
+that run. A file of our scratch directory names it.
 
 There is none without cgroup2, without the right to make a group below one's own (most containers, a
 session that delegates nothing), and on other systems than Linux; the other traces remain. A group
@@ -19,8 +19,10 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from threading import Thread
+from types import TracebackType
+from typing import Self
 
 FILE = "run.group"
 """Names the group, in our scratch directory of a working tree."""
@@ -33,41 +35,71 @@ _YOUNG = 60.0
 """Seconds for which an empty group may be one that another run is just about to enter."""
 
 
-@contextlib.contextmanager
-def run_group(scratch: str) -> Iterator[Callable[[], str | None]]:
-    """Be in a group of one's own, from the begin of a run to its end.
+class RunGroup:
+    """A context: this process in a group of its own, from the begin of a run to its end.
 
-    Yields:
-        What waits until this process is in it: to be called before anything is started that has
-        to be in it, too. Gives the group's directory; None where there can't be one.
+    Args:
+        scratch: our scratch directory of the working tree.
     """
-    path = _made(scratch)
-    if path is None:
-        yield lambda: None
-        return
-    refused: list[OSError] = []
 
-    def enter() -> None:
-        try:
-            _join(path)
-        except OSError as error:
-            refused.append(error)
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._path: str | None = None
+        self._goal: str | None = None
+        self._move: Thread | None = None
+        self._refused = False
 
-    def inside() -> str | None:
-        entering.join()
-        return None if refused else path
+    def __enter__(self) -> Self:
+        self._path = _made(self._scratch)
+        if self._path is not None:
+            self._move_to(self._path)
+        return self
 
-    entering = Thread(target=enter)
-    entering.start()
-    try:
-        yield inside
-    finally:
-        with contextlib.suppress(OSError):
-            if inside() is None:
-                os.rmdir(path)
-            else:
-                _join(os.path.dirname(path))
-        forget(scratch)
+    def inside(self) -> str | None:
+        """Wait until this process is in it: before anything starts that has to be in it, too.
+
+        Returns:
+            The group's directory; None where there can't be one.
+        """
+        if self._goal != self._path and self._path is not None:
+            self._wait()
+            self._move_to(self._path)
+        return self._path if self._wait() else None
+
+    def leave(self) -> None:
+        """Begin to leave it: as far as is known nothing starts any more that has to be in it."""
+        if self._path is not None and self._goal == self._path and self._wait():
+            self._move_to(os.path.dirname(self._path))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.leave()
+        if not self._wait() and self._path is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._path)  # it was never entered
+        forget(self._scratch)
+
+    def _move_to(self, goal: str) -> None:
+        def move() -> None:
+            try:
+                _join(goal)
+            except OSError:
+                self._refused = True
+
+        self._goal, self._refused = goal, False
+        self._move = Thread(target=move)
+        self._move.start()
+
+    def _wait(self) -> bool:
+        """Wait for the last move; tell whether there was one and nothing refused it."""
+        if self._move is None:
+            return False
+        self._move.join()
+        return not self._refused
 
 
 def _made(scratch: str) -> str | None:

@@ -323,6 +323,7 @@ class Performer:
         return ev.BecameUnchanged(self._c.now(), effect.flight.task, effect.flight.attempt)
 
     def _close(self, effect: fx.Close) -> ev.Event:
+        self._c.group.leave()  # while the end is recorded
         return ev.Closed(
             self._c.now(), effect.status, effect.stop, effect.reason, effect.next_action
         )

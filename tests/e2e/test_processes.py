@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.run.group import run_group
+from git_batch.run.group import RunGroup
 from tests.conftest import git, until
 from tests.e2e.job import BRANCH, argv, batch, committed, outcomes, task, tasks, told, write
 from tests.e2e.near import near
@@ -277,8 +277,8 @@ def test_an_orphan_that_closed_the_lock_is_found_by_its_mark(
 def test_an_orphan_that_shed_every_trace_is_found_by_its_control_group(
     repo: Path, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with run_group(str(tmp_path)) as inside:
-        if inside() is None:
+    with RunGroup(str(tmp_path)) as trial:
+        if trial.inside() is None:
             pytest.skip("no control group can be made here")
     script, pidfile, flag = (repo.parent / name for name in ("escape.py", "pid", "flag"))
     last = "time.sleep(600)\n"

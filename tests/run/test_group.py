@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from git_batch.run import group
 from git_batch.run.descendants import end, living
-from git_batch.run.group import FILE, members, run_group
+from git_batch.run.group import FILE, RunGroup, members
 from tests.conftest import until
 
 ROOT = Path(__file__).parents[2]
@@ -31,17 +31,17 @@ os.execve(sys.executable, [sys.executable, "-c", {SLEEP!r}], {{}})
 """
 RUNNER = """
 import subprocess, sys, time
-from git_batch.run.group import run_group
-with run_group(sys.argv[1]) as inside:
-    mine = inside()
+from git_batch.run.group import RunGroup
+with RunGroup(sys.argv[1]) as run:
+    mine = run.inside()
     subprocess.run([sys.executable, "-c", sys.argv[2]], check=True)
     print(mine, flush=True)
     time.sleep(600)
 """
 
 
-def inside_child(inside: Callable[[], object]) -> subprocess.Popen[bytes]:
-    inside()
+def inside_child(run: RunGroup) -> subprocess.Popen[bytes]:
+    run.inside()
     return subprocess.Popen(["sleep", "600"])
 
 
@@ -59,8 +59,8 @@ def here() -> str:
 @pytest.fixture
 def above(tmp_path: Path) -> Path:
     """Name the group of this process; skipped unless another can be made below it."""
-    with run_group(str(tmp_path)) as inside:
-        trial = inside()
+    with RunGroup(str(tmp_path)) as run:
+        trial = run.inside()
         if trial is None:
             pytest.skip("no control group can be made here")
         return Path(trial).parent
@@ -86,8 +86,8 @@ def killed(above: Path, tmp_path: Path) -> Iterator[str]:
 
 def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path: Path) -> None:
     before = here()
-    with run_group(str(tmp_path)) as inside:
-        mine = inside()
+    with RunGroup(str(tmp_path)) as run:
+        mine = run.inside()
         assert mine is not None
         assert Path(mine).parent == above
         assert here() != before
@@ -99,6 +99,40 @@ def test_a_run_is_in_a_group_of_its_own_and_leaves_nothing(above: Path, tmp_path
     assert members(str(tmp_path)) == frozenset()
 
 
+def test_who_leaves_is_out_of_it_and_goes_in_again_for_whatever_comes(
+    above: Path, tmp_path: Path
+) -> None:
+    before = here()
+    with RunGroup(str(tmp_path)) as run:
+        mine = run.inside()
+        assert mine is not None
+        run.leave()
+        run.leave()
+        until(lambda: here() == before)
+        assert Path(mine).exists()
+        assert run.inside() == mine
+        assert os.getpid() in members(str(tmp_path))
+        run.leave()
+    assert here() == before
+    assert not Path(mine).exists()
+
+
+def test_a_group_that_was_never_entered_is_removed(
+    above: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(1, "Operation not permitted", path)
+
+    monkeypatch.setattr(group, "_join", refuse)
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is None
+        made = Path((tmp_path / FILE).read_text())
+        assert made.exists()
+        run.leave()
+    assert not made.exists()
+    assert not (tmp_path / FILE).exists()
+
+
 def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     assert living(gone, "") == []
@@ -106,8 +140,8 @@ def test_who_shed_every_other_trace_is_found_after_a_kill(killed: str, tmp_path:
     assert "time.sleep(600)" in left.command
     assert end([left], grace=0.2) == []
     assert living(gone, "", members(str(tmp_path))) == []
-    with run_group(str(tmp_path)) as inside:
-        assert inside() is not None
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is not None
         assert not Path(killed).exists(), "the next run removes what is empty"
 
 
@@ -119,7 +153,7 @@ def test_what_another_run_is_about_to_enter_is_not_removed(above: Path, tmp_path
         (used / "cgroup.procs").write_text(str(child.pid))
         for made in (old, used):  # last: from now on a test beside this one removes what is empty
             os.utime(made, (time.time() - 3600,) * 2)
-        with run_group(str(tmp_path)):
+        with RunGroup(str(tmp_path)):
             there = [made.exists() for made in (young, old, used)]
         child.kill()
     assert there == [True, False, True]
@@ -130,14 +164,14 @@ def test_what_another_run_is_about_to_enter_is_not_removed(above: Path, tmp_path
 
 
 def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> None:
-    with run_group(str(tmp_path)) as inside, inside_child(inside) as child:
+    with RunGroup(str(tmp_path)) as run, inside_child(run) as child:
         child_pid = child.pid
-        with run_group(str(tmp_path / "..")) as other:  # another run below the same group
-            assert other() is not None
+        with RunGroup(str(tmp_path / "..")) as other:  # another run below the same group
+            assert other.inside() is not None
             assert child_pid in members(str(tmp_path))
         child.kill()
     (tmp_path / "survivor").mkdir()
-    mine = run_group(str(tmp_path / "survivor"))
+    mine = RunGroup(str(tmp_path / "survivor"))
     with inside_child(mine.__enter__()) as child:
         mine.__exit__(None, None, None)
         assert members(str(tmp_path / "survivor")) == {child.pid}
@@ -145,8 +179,8 @@ def test_a_group_that_is_not_empty_stays_known(above: Path, tmp_path: Path) -> N
 
 
 def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> None:
-    with run_group(str(tmp_path)) as inside:
-        mine = inside()
+    with RunGroup(str(tmp_path)) as run:
+        mine = run.inside()
         assert mine is not None
         inner = Path(mine, "made by a command")
         inner.mkdir()
@@ -159,14 +193,14 @@ def test_groups_that_a_command_made_in_it_count(above: Path, tmp_path: Path) -> 
 
 def test_without_the_right_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path / "not" / "there"))
-    with run_group(str(tmp_path)) as inside:
-        assert inside() is None
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is None
     monkeypatch.setattr(group, "_own", lambda: str(tmp_path))  # a folder that is no group
-    with run_group(str(tmp_path)) as inside:
-        assert inside() is None
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is None
     monkeypatch.setattr(group, "_own", lambda: None)
-    with run_group(str(tmp_path)) as inside:
-        assert inside() is None
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -183,8 +217,8 @@ def test_gits_file_system_monitor_is_nobodys_orphan(above: Path, tmp_path: Path)
     daemon = tmp_path / "git"
     daemon.write_text("#!/bin/sh\nsleep 600 & wait\n")
     daemon.chmod(0o755)
-    with run_group(str(tmp_path)) as inside:
-        inside()
+    with RunGroup(str(tmp_path)) as run:
+        run.inside()
         call = [str(daemon), "fsmonitor--daemon", "run"]
         with subprocess.Popen(call, start_new_session=True) as process:
             found = members(str(tmp_path)) - {os.getpid()}

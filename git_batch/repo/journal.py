@@ -87,6 +87,11 @@ class Journal:
         return self._base_step
 
     @property
+    def published(self) -> bool:
+        """Whether the ref is at the newest event."""
+        return not self._pending
+
+    @property
     def tip(self) -> Oid | None:
         """The newest commit that was written of an event, published or not."""
         return self._tip

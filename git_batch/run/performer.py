@@ -229,7 +229,7 @@ class Performer:
         if c.repo.symbolic_head() == c.branch:
             self._set_index(flight)
         try:
-            # Recording it follows at once, and syncs the move before it is told.
+            # Publishing it follows at once, and syncs the move; it is told only then.
             why = f"{flight.task}: committed"
             c.refs.swap(c.branch, flight.parent, commit, why, synced=synced, durable=False)
         except StaleError:

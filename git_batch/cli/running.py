@@ -41,12 +41,12 @@ def start_command(
     reader = begun or PlanReader()
     reader.ahead(session.repo.layout.top, plan, once=asked.yes or dry_run)
     from git_batch.app.starting import StartRequest  # while the plan is read
-    from git_batch.cli import driving
+    from git_batch.cli.starting import begin, dry
 
     request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
     if dry_run:
-        return driving.dry(session, request, reader)
-    return driving.begin(session, request, asked, reader)
+        return dry(session, request, reader)
+    return begin(session, request, asked, reader)
 
 
 @click.command("resume")
@@ -80,7 +80,7 @@ def resume_command(
     """
     from git_batch.app.aftermath import Ways, take_up
     from git_batch.app.resuming import ResumeRequest
-    from git_batch.cli import driving
+    from git_batch.cli.resuming import go_on
 
     outside_of_tasks()
     if put_back and keep_changes:
@@ -88,4 +88,4 @@ def resume_command(
     take_up(".", Ways(put_back, keep_changes, kill_orphans), now(), Printer().note)
     renew = asked.bounds != Bounds()
     request = ResumeRequest(batch, asked.bounds, kill_orphans, renew, plan)
-    return driving.go_on(open_session(), request, asked)
+    return go_on(open_session(), request, asked)

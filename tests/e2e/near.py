@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
+import pytest
+
+from git_batch.cli import resuming, starting
 from git_batch.cli.main import main
 from tests.conftest import git
 from tests.e2e.job import Done, task, write
@@ -20,6 +25,17 @@ def near(top: Path, *args: str, status: int | None = 0) -> Done:
     done = Done(int(ended), out.getvalue(), err.getvalue())
     assert status in (None, done.status), done
     return done
+
+
+def said(done: Done) -> str:
+    """Give all that a command said."""
+    return done.out + done.err
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, read: Callable[[], datetime]) -> None:
+    """Let runs that are started or resumed in this process read another clock."""
+    for command in (starting, resuming):
+        monkeypatch.setattr(command, "now", read)
 
 
 TASKS = ("one", "two", "three")

@@ -24,8 +24,9 @@ from git_batch.run.context import Tools
 from git_batch.run.interrupt import Interrupt
 from git_batch.run.progress import Silent
 from tests.conftest import git
+from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import argv, batch, committed, everything, outcomes, refs, task, told, write
-from tests.e2e.quick import beside, ended, opened, quick, said
+from tests.e2e.near import near, said
 from tests.e2e.scene import environment
 
 TWO = (task("a", "echo one >src/one"), task("b", "echo two >src/two"))
@@ -48,7 +49,7 @@ def tools() -> Tools:
 
 
 def log(top: Path) -> str:
-    return quick(top, "log").out
+    return near(top, "log").out
 
 
 # What is recorded.
@@ -57,7 +58,7 @@ def log(top: Path) -> str:
 def test_the_record_holds_who_when_which_plan_base_and_branch(repo: Path) -> None:
     write(repo, *TWO)
     base = git(repo, "rev-parse", "HEAD")
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     header = git(repo, "show", f"{note_ref(repo)}:batch.toml")
     status = told(repo)
     for text in (
@@ -76,9 +77,9 @@ def test_the_record_holds_who_when_which_plan_base_and_branch(repo: Path) -> Non
 
 def test_two_authorizations_never_have_the_same_nonce(repo: Path) -> None:
     write(repo, *TWO)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     first = git(repo, "show", f"{note_ref(repo)}:batch.toml")
-    quick(repo, "resume", "--yes", "--max-tasks", "+1")
+    near(repo, "resume", "--yes", "--max-tasks", "+1")
     second = git(repo, "show", f"{note_ref(repo)}:batch.toml")
 
     def nonce(text: str) -> str:
@@ -158,7 +159,7 @@ def test_what_changed_while_a_renewal_was_asked_for_is_refused(
     repo: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Path], None]
 ) -> None:
     write(repo, *TWO)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     write(repo, *TWO, task("d", "true"))
     monkeypatch.chdir(repo)
     before: dict[str, str] = {}
@@ -176,7 +177,7 @@ def test_what_changed_while_a_renewal_was_asked_for_is_refused(
 
 def test_a_no_to_a_renewal_writes_nothing(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(repo, *TWO)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     monkeypatch.chdir(repo)
     before = everything(repo)
 
@@ -217,28 +218,28 @@ def test_no_authority_travels_with_a_record(repo: Path, decided: bool) -> None:
         task("a", "echo one >src/one; exit 1"),
         task("b", "echo two >src/two", 'blocked_by = ["a"]'),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     if decided:
-        quick(repo, "retry", "a")
+        near(repo, "retry", "a")
     other = cloned(repo)
     before = refs(other)
-    refused = quick(other, "resume", status=3)
+    refused = near(other, "resume", status=3)
     assert "nobody has confirmed it in this repository" in refused.out
     for command in ("echo one >src/one; exit 1", "echo two >src/two"):
         assert command in refused.out
     assert refs(other) == before
-    quick(other, "resume", "--yes", status=1)
+    near(other, "resume", "--yes", status=1)
     assert told(other)["authorization"]["seq"] == 2
-    quick(other, "retry", "b", status=3)
-    assert "nobody has confirmed" not in said(quick(other, "resume", status=1))
+    near(other, "retry", "b", status=3)
+    assert "nobody has confirmed" not in said(near(other, "resume", status=1))
     assert told(other)["authorization"]["seq"] == 2
 
 
 def test_there_the_commands_of_what_is_done_are_shown_as_well(repo: Path) -> None:
     write(repo, *TWO)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     other = cloned(repo)
-    shown = quick(other, "resume", "--max-tasks", "+1", "--yes").out
+    shown = near(other, "resume", "--max-tasks", "+1", "--yes").out
     assert "echo one >src/one" in shown
     assert "done already: a" in shown
     assert committed(other) == ["a", "b"]
@@ -246,14 +247,14 @@ def test_there_the_commands_of_what_is_done_are_shown_as_well(repo: Path) -> Non
 
 def test_to_lose_what_was_confirmed_here_only_means_to_be_asked(repo: Path) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
     for lost in (lambda: marker(repo).unlink(), lambda: marker(repo).write_text("{not json")):
         lost()
-        assert "nobody has confirmed it in this repository" in quick(repo, "resume", status=3).out
-        quick(repo, "resume", "--yes", status=1)
-        quick(repo, "retry", "a")
-    quick(repo, "resume", status=1)
+        assert "nobody has confirmed it in this repository" in near(repo, "resume", status=3).out
+        near(repo, "resume", "--yes", status=1)
+        near(repo, "retry", "a")
+    near(repo, "resume", status=1)
 
 
 # What was put back.
@@ -261,14 +262,14 @@ def test_to_lose_what_was_confirmed_here_only_means_to_be_asked(repo: Path) -> N
 
 def test_a_record_that_was_put_back_is_refused_with_the_reason(repo: Path) -> None:
     write(repo, *TWO)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     name = note_ref(repo)
     old = git(repo, "rev-parse", name)
-    quick(repo, "resume", "--yes", "--max-tasks", "+1")
+    near(repo, "resume", "--yes", "--max-tasks", "+1")
     git(repo, "update-ref", name, old)
     before = refs(repo)
     for command in (("resume",), ("resume", "--yes"), ("retry", "a"), ("abandon",)):
-        done = quick(repo, *command, status=3)
+        done = near(repo, *command, status=3)
         assert "was put back" in done.err
         assert "no. 1, this repository has seen no. 2" in done.err
     assert refs(repo) == before
@@ -277,10 +278,10 @@ def test_a_record_that_was_put_back_is_refused_with_the_reason(repo: Path) -> No
 
 def test_a_record_without_its_newest_events_is_refused(repo: Path) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     name = note_ref(repo)
     git(repo, "update-ref", name, f"{name}~1")
-    done = quick(repo, "resume", "--yes", status=3)
+    done = near(repo, "resume", "--yes", status=3)
     assert "was put back: it ends with event" in done.err
     assert f"git reflog {name}" in done.err
 
@@ -290,8 +291,8 @@ def test_an_authorization_for_another_plan_base_or_branch_is_refused(repo: Path,
     """Somebody writes the header anew, so that an old confirmation covers something else."""
     write(repo, task("a", "exit 1"))
     base = git(repo, "rev-parse", "HEAD")
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
     name = note_ref(repo)
     header = git(repo, "show", f"{name}:batch.toml")
     digest = told(repo)["plan_digest"]
@@ -312,7 +313,7 @@ def test_an_authorization_for_another_plan_base_or_branch_is_refused(repo: Path,
     message = git(repo, "log", "-1", "--format=%B", name)
     commit_args = ("commit-tree", made, "-p", f"{name}~1", "-F", "-")
     git(repo, "update-ref", name, git(repo, *commit_args, input=message.encode()))
-    done = quick(repo, "resume", "--yes", status=3)
+    done = near(repo, "resume", "--yes", status=3)
     assert f"is for the {what}" in done.err
     assert outcomes(repo) == {"a": None} or outcomes(repo) == {"a": "not_run_stopped"}
 
@@ -336,15 +337,15 @@ def test_what_else_runs_is_noted_when_it_is_not_as_it_was(repo: Path, tmp_path: 
         ),
         task("b", "true").replace('run = "true"', f"run = [{json.dumps(str(tool))}]"),
     )
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
-    assert "not as it was" not in quick(repo, "resume", status=1).err
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
+    assert "not as it was" not in near(repo, "resume", status=1).err
 
     tool.write_text("#!/bin/sh\nexit 2\n")
     git(repo, "config", "filter.up.clean", "cat")
     git(repo, "config", "core.sshCommand", "ssh -v")
-    quick(repo, "retry", "a")
-    told_now = quick(repo, "resume", status=1).err
+    near(repo, "retry", "a")
+    told_now = near(repo, "resume", status=1).err
     for name in (
         f"program '{tool}'",
         "configuration 'filter.up.clean'",
@@ -366,11 +367,11 @@ def test_a_script_that_a_task_changes_is_noted(repo: Path) -> None:
         task("a", "echo exit 0 >check.sh", 'scope = ["check.sh"]'),
         task("b", "exit 1", 'check = "sh check.sh"'),
     )
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "b")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "b")
     assert (
         "not as it was at the last confirmation: script 'check.sh'"
-        in quick(repo, "resume", status=1).err
+        in near(repo, "resume", status=1).err
     )
 
 
@@ -399,11 +400,11 @@ def test_every_command_that_decides_is_refused_inside_a_task(
     repo: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     before = everything(repo)
     for name in ("BATCH_TASK", "GIT_BATCH_RUN"):
         monkeypatch.setenv(name, "a")
-        done = quick(repo, command, *ARGUMENTS.get(command, ()), status=3)
+        done = near(repo, command, *ARGUMENTS.get(command, ()), status=3)
         assert "can't start, renew or decide anything" in done.err
         monkeypatch.delenv(name)
     assert everything(repo) == before
@@ -436,7 +437,7 @@ def test_a_stop_ends_a_live_run_after_the_task_in_flight(repo: Path) -> None:
     write(repo, task("a", f"read x <{gate}; echo a >src/one"), task("b", "echo b >src/two"))
     with beside(repo, "start", "--yes") as run:
         with opened(gate, run) as go:
-            quick(repo, "stop")
+            near(repo, "stop")
             assert told(repo)["live"]
             go.write("\n")
         ended(run, 1)
@@ -444,15 +445,15 @@ def test_a_stop_ends_a_live_run_after_the_task_in_flight(repo: Path) -> None:
     assert (status["state"], status["outcome"]) == ("budget_stopped", "stop_requested")
     assert outcomes(repo) == {"a": "committed", "b": "not_run_stopped"}
     assert "stop requested by T" in log(repo)
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ["a", "b"]
 
 
 def test_there_is_nothing_to_stop_without_a_live_run(repo: Path) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     before = refs(repo)
-    assert "is not running" in quick(repo, "stop", status=3).err
+    assert "is not running" in near(repo, "stop", status=3).err
     assert refs(repo) == before
 
 
@@ -464,7 +465,7 @@ def test_a_run_that_was_killed_goes_on_under_the_standing_authorization(repo: Pa
         run.kill()
         run.wait(10)
     Path(f"{gate}.open").touch()
-    quick(repo, "resume", "--kill-orphans")
+    near(repo, "resume", "--kill-orphans")
     status = told(repo)
     assert status["state"] == BatchStatus.COMPLETED
     assert status["authorization"]["seq"] == 1

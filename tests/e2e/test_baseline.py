@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
+from tests.e2e.beside import beside, ended
 from tests.e2e.job import committed, outcomes, task, tasks, told, write
-from tests.e2e.quick import beside, ended, quick
+from tests.e2e.near import near
 
 BASELINE = "baseline = true\n"
 
@@ -40,7 +41,7 @@ def test_every_distinct_check_runs_once_on_the_base_before_the_first_task(repo: 
         ),
         task("b", "echo b >src/two", f'check = "{counting("x")}"'),
     )
-    done = quick(repo, "start", "--yes")
+    done = near(repo, "start", "--yes")
     assert "running 2 checks on the base" in done.err
     assert ran(repo) == ["x", "y", "run", "x", "y", "x"]
     assert committed(repo) == ["a", "b"]
@@ -48,7 +49,7 @@ def test_every_distinct_check_runs_once_on_the_base_before_the_first_task(repo: 
 
 def test_without_it_nothing_runs_on_the_base(repo: Path) -> None:
     write(repo, task("a", "echo run >>../ran; echo a >src/one", f'check = "{counting("x")}"'))
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert ran(repo) == ["run", "x"]
 
 
@@ -64,7 +65,7 @@ def test_a_check_that_differs_by_what_a_task_gives_it_is_another(repo: Path) -> 
             'check = "echo $BATCH_VAR_PKG >>../ran"',
         ),
     )
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert ran(repo)[:2] == ["net", "db"]
 
 
@@ -75,7 +76,7 @@ def test_a_check_that_fails_on_the_base_ends_the_run_before_any_task(repo: Path)
         task("a", "echo run >>../ran; echo a >src/one", 'check = "echo the reason; exit 4"'),
         task("b", "echo b >src/two"),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     status = told(repo)
     assert (status["state"], status["outcome"]) == ("needs_human", "baseline_failed")
     assert status["budget"]["enrolled"] == 0
@@ -88,7 +89,7 @@ def test_a_check_that_fails_on_the_base_ends_the_run_before_any_task(repo: Path)
         ["sh", "-c", status["next_action"]], cwd=repo, stdout=subprocess.PIPE, check=True, text=True
     )
     assert "the reason" in shown.stdout
-    assert status["next_action"] in quick(repo, "report").out
+    assert status["next_action"] in near(repo, "report").out
 
 
 def test_a_failed_baseline_is_tried_again_by_resume(repo: Path) -> None:
@@ -98,33 +99,33 @@ def test_a_failed_baseline_is_tried_again_by_resume(repo: Path) -> None:
         task("a", "echo a >src/one", f'check = "{counting("x", "test -e ../fixed")}"'),
     )
     for tries in (1, 2):
-        quick(repo, *(("start", "--yes") if tries == 1 else ("resume",)), status=1)
+        near(repo, *(("start", "--yes") if tries == 1 else ("resume",)), status=1)
         assert len(ran(repo)) == tries
     (repo.parent / "fixed").touch()
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ["a"]
     assert told(repo)["authorization"]["seq"] == 1
 
 
 def test_a_baseline_is_not_run_when_nothing_may_start(repo: Path) -> None:
     write(repo, BASELINE, task("a", "echo a >src/one", f'check = "{counting("x")}"'))
-    quick(repo, "start", "--yes", "--expires", "2020-01-01T00:00:00Z", status=1)
+    near(repo, "start", "--yes", "--expires", "2020-01-01T00:00:00Z", status=1)
     assert ran(repo) == []
 
 
 def test_a_baseline_is_not_run_again_once_a_task_was_started(repo: Path) -> None:
     write(repo, BASELINE, task("a", "exit 1", f'check = "{counting("x")}"'))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
-    quick(repo, "resume", status=1)
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
+    near(repo, "resume", status=1)
     assert ran(repo) == ["x"]
 
 
 def test_a_check_that_changes_the_tree_fails_the_baseline(repo: Path) -> None:
     write(repo, BASELINE, task("a", "echo a >src/one", 'check = "echo x >src/a"'))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert "the checks changed 'src/a'" in told(repo)["reason"]
-    assert "src/a" in quick(repo, "resume", status=3).err
+    assert "src/a" in near(repo, "resume", status=3).err
 
 
 def test_an_interrupted_baseline_is_run_again(repo: Path) -> None:
@@ -141,7 +142,7 @@ def test_an_interrupted_baseline_is_run_again(repo: Path) -> None:
     status = told(repo)
     assert (status["state"], status["budget"]["enrolled"]) == ("running", 0)
     (repo.parent / "go").touch()
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ["a"]
 
 
@@ -163,22 +164,22 @@ def test_work_that_is_tried_again_unchanged_is_not_checked_again(repo: Path) -> 
     refusing_hook(repo)
     two = f'check = ["{counting("x")}", "{counting("y")}"]'
     write(repo, task("a", "echo a >src/one", two, "attempts = 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert (outcomes(repo)["a"], ran(repo)) == ("hook_refused", ["x", "y"])
     (repo.parent / "allowed").touch()
-    quick(repo, "retry", "a")
-    done = quick(repo, "resume")
+    near(repo, "retry", "a")
+    done = near(repo, "resume")
     assert ran(repo) == ["x", "y"]
     assert committed(repo) == ["a"]
     assert reused(repo, "a") == [[False, False], [True, True]]
     assert "checks passed on the same tree before, not run again" in done.err
-    assert "(passed, reused)" in quick(repo, "show", "a").out
+    assert "(passed, reused)" in near(repo, "show", "a").out
 
 
 def test_within_one_run_as_well(repo: Path) -> None:
     refusing_hook(repo)
     write(repo, task("a", "echo a >src/one", f'check = "{counting("x")}"', "attempts = 3"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert reused(repo, "a") == [[False], [True], [True]]
     assert ran(repo) == ["x"]
 
@@ -186,10 +187,10 @@ def test_within_one_run_as_well(repo: Path) -> None:
 def test_recheck_runs_them_anyway(repo: Path) -> None:
     refusing_hook(repo)
     write(repo, task("a", "echo a >src/one", f'check = "{counting("x")}"', "attempts = 2"))
-    quick(repo, "start", "--yes", "--recheck", status=1)
+    near(repo, "start", "--yes", "--recheck", status=1)
     assert ran(repo) == ["x", "x"]
-    quick(repo, "retry", "a")
-    quick(repo, "resume", "--recheck", status=1)
+    near(repo, "retry", "a")
+    near(repo, "resume", "--recheck", status=1)
     assert ran(repo) == ["x"] * 4
 
 
@@ -205,18 +206,18 @@ def test_recheck_runs_them_anyway(repo: Path) -> None:
 def test_what_is_not_the_same_is_checked_again(repo: Path, run: str, checks: str) -> None:
     refusing_hook(repo)
     write(repo, task("a", run, f"check = {checks.replace('CHECK', counting('x'))}", "attempts = 2"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert ran(repo) == ["x", "x"]
 
 
 def test_another_check_of_a_changed_plan_is_run(repo: Path) -> None:
     refusing_hook(repo)
     write(repo, task("a", "echo a >src/one", f'check = "{counting("x")}"', "attempts = 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     (repo.parent / "allowed").touch()
-    quick(repo, "retry", "a")
+    near(repo, "retry", "a")
     write(repo, task("a", "echo a >src/one", f'check = "{counting("y")}"', "attempts = 1"))
-    quick(repo, "resume", "--plan", "batch.toml", "--yes")
+    near(repo, "resume", "--plan", "batch.toml", "--yes")
     assert ran(repo) == ["x", "y"]
 
 
@@ -227,27 +228,27 @@ def test_only_what_passed_as_a_whole_is_reused(repo: Path) -> None:
         repo,
         task("a", "echo a >src/one", f'check = ["{counting("x")}", "{second}"]', "attempts = 1"),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     (repo.parent / "fixed").touch()
-    quick(repo, "retry", "a", "--from-attempt", "1")
-    quick(repo, "resume")
+    near(repo, "retry", "a", "--from-attempt", "1")
+    near(repo, "resume")
     assert ran(repo) == ["x", "y", "x", "y"]
 
 
 def test_checks_that_changed_the_tree_have_not_passed(repo: Path) -> None:
     change = "test -e ../fixed || echo x >src/a"
     write(repo, task("a", "echo a >src/one", f'check = "{counting("x", change)}"', "attempts = 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert outcomes(repo)["a"] == "check_changed_tree"
     (repo.parent / "fixed").touch()
-    quick(repo, "retry", "a")
-    quick(repo, "resume")
+    near(repo, "retry", "a")
+    near(repo, "resume")
     assert ran(repo) == ["x", "x"]
 
 
 def test_the_result_is_in_the_record_with_what_it_is_for(repo: Path) -> None:
     write(repo, task("a", "echo a >src/one", f'check = "{counting("x")}"'))
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     commit = git(repo, "rev-parse", "batch/demo")
     receipt = git(repo, "notes", f"--ref=batch/{told(repo)['batch_id']}", "show", commit)
     assert f'tree = "{git(repo, "rev-parse", "batch/demo^{tree}")}"' in receipt

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.cli import driving
 from tests.conftest import git
+from tests.e2e.beside import beside, ended, until
 from tests.e2e.job import argv, committed, outcomes, task, told, write
-from tests.e2e.quick import beside, ended, quick, said, until
+from tests.e2e.near import near, said, set_clock
 
 FAIL = 'check = "false"'
 
@@ -28,7 +28,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = datetime(2030, 1, 1, tzinfo=UTC)
-        monkeypatch.setattr(driving, "now", lambda: self.at)
+        set_clock(monkeypatch, lambda: self.at)
 
 
 def four(repo: Path) -> None:
@@ -47,7 +47,7 @@ def test_max_tasks_counts_enrollments_whatever_becomes_of_them(repo: Path) -> No
         task("c", "echo c >src/c; echo attempt >>../attempts", FAIL, "attempts = 3"),
         task("d", "echo d >src/d"),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     status = told(repo, "report")
     assert status["budget"]["enrolled"] == status["budget"]["max_tasks"] == 3
     assert (repo.parent / "attempts").read_text() == "attempt\n" * 3
@@ -65,26 +65,26 @@ def test_max_tasks_counts_enrollments_whatever_becomes_of_them(repo: Path) -> No
 
 def test_a_task_that_is_enrolled_again_counts_again(repo: Path) -> None:
     write(repo, budget(max_tasks=2), task("a", "exit 1"), task("b", "echo b >src/two"))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
-    quick(repo, "resume", status=1)
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
+    near(repo, "resume", status=1)
     assert told(repo)["outcome"] == "budget"
-    quick(repo, "resume", "--yes", "--max-tasks", "3", status=1)
+    near(repo, "resume", "--yes", "--max-tasks", "3", status=1)
     assert told(repo)["budget"]["enrolled"] == 3
 
 
 def test_what_is_all_done_is_complete_whatever_the_budget(repo: Path) -> None:
     four(repo)
-    quick(repo, "start", "--yes", "--max-tasks", "4")
+    near(repo, "start", "--yes", "--max-tasks", "4")
     assert told(repo)["state"] == "completed"
 
 
 @pytest.mark.parametrize("number", ["+2", "4"])
 def test_more_tasks_are_granted_as_a_total_or_on_top(repo: Path, number: str) -> None:
     four(repo)
-    quick(repo, "start", "--yes", "--max-tasks", "2", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "2", status=1)
     first = told(repo)
-    quick(repo, "resume", "--yes", "--max-tasks", number)
+    near(repo, "resume", "--yes", "--max-tasks", number)
     after = told(repo)
     assert after["batch_id"] == first["batch_id"]
     assert after["budget"]["max_tasks"] == 4
@@ -97,9 +97,9 @@ def test_a_confirmation_that_grants_nothing_is_refused_with_the_way(
     repo: Path, bounds: tuple[str, ...]
 ) -> None:
     four(repo)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     assert told(repo)["next_action"] == "git batch resume --max-tasks +3"
-    done = quick(repo, "resume", "--yes", *bounds, status=3)
+    done = near(repo, "resume", "--yes", *bounds, status=3)
     assert done.hints == ["git batch resume --max-tasks +N"]
     assert told(repo)["authorization"]["seq"] == 1
 
@@ -129,8 +129,8 @@ def test_what_is_in_flight_is_finished_and_nothing_starts_after_the_end(
     def ticking() -> datetime:
         return clock.at + (timedelta(hours=2) if mark.exists() else timedelta())
 
-    monkeypatch.setattr(driving, "now", ticking)
-    quick(repo, "start", "--yes", option, "1h", status=1)
+    set_clock(monkeypatch, ticking)
+    near(repo, "start", "--yes", option, "1h", status=1)
     status = told(repo)
     assert (status["state"], status["outcome"]) == ("budget_stopped", outcome)
     assert outcomes(repo) == {"a": "committed", "b": f"not_run_{outcome}"}
@@ -140,7 +140,7 @@ def test_what_is_in_flight_is_finished_and_nothing_starts_after_the_end(
 @pytest.mark.parametrize("option", ["--deadline", "--expires"])
 def test_an_end_that_has_passed_before_the_start_runs_nothing(repo: Path, option: str) -> None:
     four(repo)
-    quick(repo, "start", "--yes", option, "2020-01-01T00:00:00Z", status=1)
+    near(repo, "start", "--yes", option, "2020-01-01T00:00:00Z", status=1)
     assert committed(repo) == []
     word = "deadline" if option == "--deadline" else "expired"
     assert set(outcomes(repo).values()) == {f"not_run_{word}"}
@@ -148,7 +148,7 @@ def test_an_end_that_has_passed_before_the_start_runs_nothing(repo: Path, option
 
 def test_a_real_end_stops_a_real_run(repo: Path) -> None:
     write(repo, *(task(n, f"sleep 0.7; echo {n} >src/{n}{n}") for n in "abcd"))
-    quick(repo, "start", "--yes", "--expires", "1s", status=1)
+    near(repo, "start", "--yes", "--expires", "1s", status=1)
     found = outcomes(repo)
     assert list(found.values()) in (
         ["committed"] * 1 + ["not_run_expired"] * 3,
@@ -169,11 +169,11 @@ def test_a_clock_that_is_set_back_extends_nothing(
     def ticking() -> datetime:
         return next(times, early) if mark.exists() else clock.at
 
-    monkeypatch.setattr(driving, "now", ticking)
-    quick(repo, "start", "--yes", option, "1h", status=1)
+    set_clock(monkeypatch, ticking)
+    near(repo, "start", "--yes", option, "1h", status=1)
     assert committed(repo) == ["a"]
     for _ in range(2):  # a resume at that earlier time needs a confirmation, too
-        refused = quick(repo, "resume", status=3)
+        refused = near(repo, "resume", status=3)
         assert "nobody confirmed" in refused.err or "nothing would run" in refused.err
     assert committed(repo) == ["a"]
 
@@ -187,7 +187,7 @@ def test_failing_checks_in_a_row_end_the_run_as_a_broken_environment(repo: Path)
         budget(qa_failure_limit=2),
         *(task(n, f"echo {n} >src/{n}{n}", FAIL, "attempts = 1") for n in "abc"),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert outcomes(repo) == {
         "a": "check_failed",
         "b": "check_failed",
@@ -196,14 +196,14 @@ def test_failing_checks_in_a_row_end_the_run_as_a_broken_environment(repo: Path)
     status = told(repo)
     assert (status["outcome"], status["budget"]["consecutive_qa_failures"]) == ("failure_limit", 2)
     # A fresh confirmation counts anew.
-    quick(repo, "resume", status=3)
-    quick(repo, "resume", "--yes", status=1)
+    near(repo, "resume", status=3)
+    near(repo, "resume", "--yes", status=1)
     assert outcomes(repo)["c"] == "check_failed"
 
 
 def test_the_limit_ends_a_task_before_its_attempts_are_used_up(repo: Path) -> None:
     write(repo, task("a", "echo a >src/one; echo x >>../tries", FAIL, "attempts = 9"))
-    quick(repo, "start", "--yes", "--qa-failures", "3", status=1)
+    near(repo, "start", "--yes", "--qa-failures", "3", status=1)
     assert (repo.parent / "tries").read_text() == "x\n" * 3
 
 
@@ -217,7 +217,7 @@ def test_a_settled_task_and_an_interruption_do_not_count(repo: Path) -> None:
             for n, c in checks.items()
         ),
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert told(repo)["outcome"] == "needs_human"
     assert outcomes(repo)["d"] == "committed"
 
@@ -255,29 +255,29 @@ def test_what_agents_say_they_use_is_a_bound_and_what_they_do_not_say_only_if_as
     repo: Path, usage: dict[str, float], bounds: dict[str, object], reason: str | None
 ) -> None:
     agents(repo, json.dumps(usage), **bounds)
-    quick(repo, "start", "--yes", status=1 if reason else 0)
+    near(repo, "start", "--yes", status=1 if reason else 0)
     status = told(repo)
     assert committed(repo) == (["a"] if reason else ["a", "b"])
     if reason:
         assert reason in status["reason"]
         assert outcomes(repo)["b"] == "not_run_budget"
-        refused = quick(repo, "resume", "--yes", status=3)
+        refused = near(repo, "resume", "--yes", status=3)
         assert refused.hints == ["raise the bound in the plan: git batch resume --plan PLAN"]
         assert status["next_action"] == "git batch resume --plan PLAN"
 
 
 def test_what_nobody_said_is_unknown(repo: Path) -> None:
     agents(repo, "{}", max_usd=1.0)
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert {entry["usage"] for entry in told(repo)["tasks"]} == {None}
-    assert "unknown" in quick(repo, "report").out
+    assert "unknown" in near(repo, "report").out
 
 
 def test_a_bound_on_usage_is_raised_by_the_plan(repo: Path) -> None:
     agents(repo, '{"usd": 1.5}', max_usd=1.0)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     agents(repo, '{"usd": 1.5}', max_usd=2.0)
-    shown = quick(repo, "resume", "--plan", "batch.toml", "--yes")
+    shown = near(repo, "resume", "--plan", "batch.toml", "--yes")
     assert "~ the budget's max_usd: 1.0 -> 2.0" in shown.out
     assert committed(repo) == ["a", "b"]
 
@@ -296,7 +296,7 @@ def test_not_now_waits_and_tries_again_without_using_up_an_attempt(repo: Path) -
         ),
     )
     began = time.monotonic()
-    done = quick(repo, "start", "--yes")
+    done = near(repo, "start", "--yes")
     assert time.monotonic() - began > 1
     assert "'a' says 'not now': waiting 1s, until 20" in done.err
     assert told(repo)["budget"]["enrolled"] == 1
@@ -318,7 +318,7 @@ def test_not_now_stops_when_there_is_no_time_to_wait_and_goes_on_later(
         task("b", "echo b >src/two"),
     )
     for _ in range(2):
-        quick(
+        near(
             repo,
             *(("resume",) if (repo.parent / "tries").exists() else ("start", "--yes")),
             status=1,
@@ -326,7 +326,7 @@ def test_not_now_stops_when_there_is_no_time_to_wait_and_goes_on_later(
         status = told(repo)
         assert (status["state"], status["outcome"]) == ("budget_stopped", "not_now")
         assert "'a' says 'not now'" in status["reason"]
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ["a", "b"]
     assert told(repo)["authorization"]["seq"] == 1
 
@@ -339,9 +339,9 @@ def test_a_wait_ends_early_when_there_is_a_reason(repo: Path, by: str) -> None:
         record = git(repo, "for-each-ref", "--format=%(contents:subject)", "refs/notes/batch/")
         assert record == "a: interrupted", "what was recorded is published before the wait"
         if by == "stop":
-            quick(repo, "stop")
+            near(repo, "stop")
         elif by == "renewal":
-            done = quick(repo, "resume", "--yes", "--max-tasks", "5")
+            done = near(repo, "resume", "--yes", "--max-tasks", "5")
             assert "renewed: the run that goes on" in done.out
             until(run, "waiting 1m, until")
             assert (repo.parent / "tries").read_text() == "x\n" * 2
@@ -355,7 +355,7 @@ def test_a_wait_ends_early_when_there_is_a_reason(repo: Path, by: str) -> None:
 def test_the_command_cannot_extend_what_it_may_use(repo: Path) -> None:
     inner = " ".join(argv("resume", "--yes", "--max-tasks", "99"))
     write(repo, task("a", f"{inner}; echo a >src/one"), task("b", "echo b >src/two"))
-    done = quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    done = near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     assert "renewed" not in said(done)
     assert told(repo)["budget"]["max_tasks"] == 1
     assert os.environ.get("BATCH_TASK") is None

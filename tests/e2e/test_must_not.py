@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from git_batch.app.session import open_session
-from git_batch.cli import driving
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop
@@ -31,8 +30,9 @@ from git_batch.errors import GitError
 from git_batch.repo.locks import RunLock
 from git_batch.run.lineage import drift_of
 from tests.conftest import git
+from tests.e2e.beside import beside, opened
 from tests.e2e.job import committed, everything, outcomes, refs, task, tasks, told, write
-from tests.e2e.quick import beside, opened, quick
+from tests.e2e.near import near, set_clock
 from tests.e2e.scene import ROOT
 from tests.world import Script, World, oid, plan
 from tests.world import task as unit
@@ -51,36 +51,36 @@ printf '\\n[GNUPG:] SIG_CREATED x\\n' >&2
 
 def test_01_a_stop_by_the_budget_is_no_end(repo: Path) -> None:
     write(repo, A, B)
-    quick(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
     assert told(repo)["state"] == "budget_stopped"
-    quick(repo, "resume", "--yes", "--max-tasks", "+1")
+    near(repo, "resume", "--yes", "--max-tasks", "+1")
     assert told(repo)["state"] == "completed"
 
 
 @pytest.mark.parametrize("way", ["retry", "skip", "adopt", "abandon"])
 def test_02_a_stopped_task_is_never_a_dead_end(repo: Path, way: str) -> None:
     write(repo, task("a", "test -e ../fixed && echo a >src/one"), B)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     if way == "retry":
         (repo.parent / "fixed").touch()
-        quick(repo, "retry", "a")
+        near(repo, "retry", "a")
     elif way == "skip":
-        quick(repo, "skip", "a", "--dependents")
+        near(repo, "skip", "a", "--dependents")
     elif way == "adopt":
         (repo / "src/one").write_text("by hand\n")
-        quick(repo, "adopt", "a")
+        near(repo, "adopt", "a")
     else:
-        quick(repo, "abandon")
+        near(repo, "abandon")
         assert told(repo)["state"] == "abandoned"
         return
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ([] if way == "skip" else ["a", "b"])
 
 
 def test_03_a_branch_that_a_crash_left_without_a_record_blocks_nothing(repo: Path) -> None:
     write(repo, A)
     git(repo, "branch", "batch/demo")
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert committed(repo) == ["a"]
 
 
@@ -92,7 +92,7 @@ def test_04_after_a_restart_the_batch_still_is_its_own(repo: Path) -> None:
         run.kill()
         run.wait(10)
     (repo.parent / "go").touch()
-    quick(repo, "resume", "--kill-orphans")
+    near(repo, "resume", "--kill-orphans")
     assert committed(repo) == ["a"]
     assert told(repo)["budget"]["enrolled"] == 1
 
@@ -121,15 +121,15 @@ def test_06_a_lookup_that_fails_is_no_break(repo: Path) -> None:
 
 def test_07_another_branch_checked_out_is_refused_and_nothing_is_written(repo: Path) -> None:
     write(repo, task("a", "exit 1"), task("c", "echo c >src/three"))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
     git(repo, "switch", "-q", "main")
     before = refs(repo)
-    done = quick(repo, "resume", "demo", status=3)
+    done = near(repo, "resume", "demo", status=3)
     assert done.hints == ["git switch batch/demo"]
     assert refs(repo) == before
     git(repo, "switch", "-q", "batch/demo")
-    quick(repo, "resume", status=1)
+    near(repo, "resume", status=1)
     assert told(repo)["state"] == "needs_human"
 
 
@@ -140,13 +140,13 @@ def test_08_a_commit_that_can_not_be_made_now_is_made_later(repo: Path) -> None:
     write(repo, task("a", f"touch {broken}; echo a >src/one"), B, task("c", "echo c >src/three"))
     git(repo, "config", "commit.gpgSign", "true")
     git(repo, "config", "gpg.program", str(signer))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     status = told(repo)
     assert (status["state"], status["outcome"]) == ("needs_human", "commit_failed")
     states = {name: entry["state"] for name, entry in tasks(repo).items()}
     assert states == {"a": "settled", "b": "pending", "c": "pending"}
     broken.unlink()
-    quick(repo, "resume")
+    near(repo, "resume")
     assert committed(repo) == ["a", "b", "c"]
     assert tasks(repo)["a"]["attempts"] == 1
 
@@ -156,10 +156,10 @@ def test_09_what_is_done_is_not_run_again_however_old_it_is(
 ) -> None:
     write(repo, task("a", "echo x >>../runs; echo a >src/one"), B)
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(driving, "now", lambda: at)
-    quick(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
-    monkeypatch.setattr(driving, "now", lambda: at + timedelta(days=400))
-    quick(repo, "resume", "--yes", "--expires", "1h", "--max-tasks", "2")
+    set_clock(monkeypatch, lambda: at)
+    near(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
+    set_clock(monkeypatch, lambda: at + timedelta(days=400))
+    near(repo, "resume", "--yes", "--expires", "1h", "--max-tasks", "2")
     assert (repo.parent / "runs").read_text() == "x\n"
     assert committed(repo) == ["a", "b"]
 
@@ -178,7 +178,7 @@ def test_10_what_can_not_be_ordered_is_refused_and_no_unknown_answer_is_taken(
 ) -> None:
     write(repo, *parts)
     before = refs(repo)
-    assert f"'{named}'" in quick(repo, "start", "--yes", status=2).err
+    assert f"'{named}'" in near(repo, "start", "--yes", status=2).err
     assert refs(repo) == before
     world = World(plan(unit("a")))
     world.start()
@@ -188,10 +188,10 @@ def test_10_what_can_not_be_ordered_is_refused_and_no_unknown_answer_is_taken(
 
 def test_11_one_runs_and_what_somebody_else_moved_is_not_overwritten(repo: Path) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     session = open_session(str(repo))
     with RunLock(session.repo, told(repo)["batch_id"], datetime.now(UTC)):
-        done = quick(repo, "retry", "a", status=3)
+        done = near(repo, "retry", "a", status=3)
     assert f"process {os.getpid()}" in done.err
 
     world = World(plan(unit("a")))
@@ -210,9 +210,9 @@ def test_11_one_runs_and_what_somebody_else_moved_is_not_overwritten(repo: Path)
 def test_12_a_time_is_a_time_with_an_offset_or_an_error(repo: Path, text: str) -> None:
     write(repo, A)
     before = everything(repo)
-    quick(repo, "start", "--yes", "--expires", text, status=2)
+    near(repo, "start", "--yes", "--expires", text, status=2)
     write(repo, f"[budget]\ndeadline = {json.dumps(text)}\n", A, name="other.toml")
-    quick(repo, "check", "other.toml", status=2)
+    near(repo, "check", "other.toml", status=2)
     (repo / "other.toml").unlink()
     assert everything(repo) == before
     world = World(plan(unit("a")), expires_at=datetime.fromisoformat("2030-01-01T01:00:00+02:00"))
@@ -241,16 +241,16 @@ def test_13_a_settlement_that_is_found_resets_the_count_and_no_resume_refunds() 
 
 def test_14_why_it_stopped_is_in_the_record_and_goes_when_it_is_over(repo: Path) -> None:
     write(repo, task("a", "test -e ../fixed || { echo oh; exit 5; }; echo a >src/one"))
-    done = quick(repo, "start", "--yes", status=1)
+    done = near(repo, "start", "--yes", status=1)
     reason = told(repo)["reason"]
     assert reason in done.out
     header = git(repo, "show", f"refs/notes/batch/{told(repo)['batch_id']}:batch.toml")
     assert reason in header
     assert tasks(repo)["a"]["reason"] == "the command exited with 5: oh"
-    assert quick(repo, "report").out == quick(repo, "report").out
+    assert near(repo, "report").out == near(repo, "report").out
     (repo.parent / "fixed").touch()
-    quick(repo, "retry", "a")
-    quick(repo, "resume")
+    near(repo, "retry", "a")
+    near(repo, "resume")
     assert tasks(repo)["a"]["reason"] is None
     assert "exited with 5" not in str(told(repo)["reason"])
 
@@ -268,21 +268,21 @@ def test_15_no_text_that_a_command_prints_decides_what_happened(repo: Path, text
     write(
         repo, task("a", f"echo {json.dumps(text)}; exit 1"), task("c", f'echo "{text}"; rm src/b')
     )
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert outcomes(repo) == {"a": "run_failed", "c": "committed"}
 
 
 def test_16_what_is_in_the_way_is_refused_in_one_way_wherever_it_is_met(repo: Path) -> None:
     write(repo, task("a", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "a")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
     (repo / "src/a").write_text("mine\n")
     before = refs(repo)
     other = write(repo, A, name="other.toml")
     other.write_text(other.read_text().replace('"demo"', '"other"'))
-    started = quick(repo, "start", "other.toml", "--yes", status=3)
+    started = near(repo, "start", "other.toml", "--yes", status=3)
     other.unlink()
-    resumed = quick(repo, "resume", status=3)
+    resumed = near(repo, "resume", status=3)
     for done in (started, resumed):
         assert "error: the working tree has changes" in done.err
         assert "src/a" in done.err
@@ -292,8 +292,8 @@ def test_16_what_is_in_the_way_is_refused_in_one_way_wherever_it_is_met(repo: Pa
 
 def test_17_the_order_of_commits_is_part_of_the_lineage(repo: Path) -> None:
     write(repo, A, task("c", "echo c >src/three"), task("d", "exit 1"))
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "d")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "d")
     first, second = git(repo, "rev-list", "--reverse", "main..batch/demo").split()
     tree = git(repo, "rev-parse", f"{second}^{{tree}}")
     parent = git(repo, "rev-parse", "main")
@@ -301,7 +301,7 @@ def test_17_the_order_of_commits_is_part_of_the_lineage(repo: Path) -> None:
         message = git(repo, "log", "-1", "--format=%B", commit)
         parent = git(repo, "commit-tree", tree, "-p", parent, "-m", message)
     git(repo, "update-ref", "refs/heads/batch/demo", parent)
-    quick(repo, "resume", status=4)
+    near(repo, "resume", status=4)
     assert (told(repo)["state"], told(repo)["outcome"]) == ("failed", "lineage_broken")
 
 
@@ -323,7 +323,7 @@ def test_18_a_task_costs_the_same_however_many_came_before(
         path = write(repo, text)
         path.write_text(path.read_text().replace('"demo"', f'"demo{n}"'))
         started.clear()
-        quick(repo, "start", "--yes")
+        near(repo, "start", "--yes")
         needed.append(len(started))
     assert needed[3] - needed[2] == 2 * (needed[2] - needed[1])
 
@@ -331,7 +331,7 @@ def test_18_a_task_costs_the_same_however_many_came_before(
 def test_19_a_task_that_hangs_is_ended(repo: Path) -> None:
     write(repo, task("a", "sleep 600", 'timeout = "1s"'), task("c", "echo c >src/three"))
     began = time.monotonic()
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert time.monotonic() - began < 20
     assert outcomes(repo) == {"a": "timed_out", "c": "committed"}
 
@@ -362,16 +362,16 @@ def test_21_drift_is_seen_in_a_linked_worktree_and_without_git_nothing_is_assume
     linked = repo.parent / "linked"
     git(repo, "worktree", "add", "-q", "--detach", str(linked))
     write(linked, A, task("d", "exit 1"))
-    quick(linked, "start", "--yes", status=1)
-    quick(linked, "retry", "d")
+    near(linked, "start", "--yes", status=1)
+    near(linked, "retry", "d")
     git(linked, "update-ref", "refs/heads/batch/demo", "main")
     git(linked, "read-tree", "-u", "--reset", "HEAD")
     before = refs(repo)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "'git' not found" in quick(linked, "resume", status=3).err
+    assert "'git' not found" in near(linked, "resume", status=3).err
     monkeypatch.undo()
     assert refs(repo) == before
-    quick(linked, "resume", status=4)
+    near(linked, "resume", status=4)
     assert told(linked)["outcome"] == "lineage_broken"
 
 

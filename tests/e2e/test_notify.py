@@ -15,8 +15,9 @@ from git_batch.errors import PreconditionError
 from git_batch.run import notify
 from git_batch.run.performer import Performer
 from tests.conftest import git
+from tests.e2e.beside import beside, ended
 from tests.e2e.job import argv, committed, outcomes, task, told, write
-from tests.e2e.quick import beside, ended, quick, said
+from tests.e2e.near import near, said
 
 HOOK = """
 echo "$1 $2" >>"$HOME/told"
@@ -46,7 +47,7 @@ def report(home: Path, event: str) -> dict[str, Any]:
 
 def test_the_first_park_and_the_end_are_told_with_facts_and_report(repo: Path, home: Path) -> None:
     write(repo, NOTIFY, GOOD, BAD, WORSE)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert heard(home) == ["park check_failed", "end needs_human"]
     at_park, at_end = facts(home, "park"), facts(home, "end")
     assert at_park["BATCH_PARKED"] == "b"
@@ -86,7 +87,7 @@ def test_every_kind_of_end_is_told(
     outcome: str,
 ) -> None:
     write(repo, NOTIFY, *parts)
-    quick(repo, "start", "--yes", *options, status=status)
+    near(repo, "start", "--yes", *options, status=status)
     assert heard(home)[-1] == f"end {outcome}"
     assert sum(line.startswith("end") for line in heard(home)) == 1
     assert report(home, "end")["outcome"] == outcome
@@ -94,14 +95,14 @@ def test_every_kind_of_end_is_told(
 
 def test_foreign_commits_and_a_rewritten_branch_are_told(repo: Path, home: Path) -> None:
     write(repo, NOTIFY, GOOD, WORSE)
-    quick(repo, "start", "--yes", status=1)
-    quick(repo, "retry", "c")
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "c")
     git(repo, "commit", "-q", "--allow-empty", "-m", "mine")
-    quick(repo, "resume", status=1)
+    near(repo, "resume", status=1)
     assert heard(home)[-1] == "end foreign_commits"
     git(repo, "update-ref", "refs/heads/batch/demo", "main")
     git(repo, "read-tree", "-u", "--reset", "HEAD")
-    quick(repo, "resume", status=4)
+    near(repo, "resume", status=4)
     assert heard(home)[-1] == "end lineage_broken"
     assert facts(home, "end")["BATCH_STATE"] == "failed"
     assert report(home, "end")["drift"]
@@ -127,7 +128,7 @@ def test_a_run_that_can_not_go_on_is_told(
 
     monkeypatch.setattr(Performer, "_settle", refuse)
     write(repo, NOTIFY, GOOD)
-    done = quick(repo, "start", "--yes", status=3)
+    done = near(repo, "start", "--yes", status=3)
     assert "somebody is in the way" in done.err
     assert heard(home) == ["end error"]
     assert facts(home, "end")["BATCH_REASON"] == "somebody is in the way"
@@ -136,12 +137,12 @@ def test_a_run_that_can_not_go_on_is_told(
 def test_what_never_began_is_not_told(repo: Path, home: Path) -> None:
     write(repo, NOTIFY, GOOD)
     (repo / "src/a").write_text("dirty\n")
-    quick(repo, "start", "--yes", status=3)
+    near(repo, "start", "--yes", status=3)
     git(repo, "checkout", "-q", "src/a")
-    quick(repo, "start", status=3)
+    near(repo, "start", status=3)
     assert heard(home) == []
-    quick(repo, "start", "--yes")
-    quick(repo, "resume")  # says once more how it ended
+    near(repo, "start", "--yes")
+    near(repo, "resume")  # says once more how it ended
     assert heard(home) == ["end completed"]
 
 
@@ -149,7 +150,7 @@ def test_what_never_began_is_not_told(repo: Path, home: Path) -> None:
 def test_git_s_configuration_names_a_command_as_well(repo: Path, home: Path, in_plan: bool) -> None:
     git(repo, "config", "batch.notify", 'echo "config $1 $2" >>"$HOME/told"')
     write(repo, *([NOTIFY] if in_plan else []), GOOD)
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     expected = ["end completed"] if in_plan else []
     assert heard(home) == [*expected, "config end completed"]
 
@@ -157,7 +158,7 @@ def test_git_s_configuration_names_a_command_as_well(repo: Path, home: Path, in_
 def test_a_command_that_a_task_configures_is_not_called(repo: Path, home: Path) -> None:
     plant = "git config batch.notify 'echo planted >>$HOME/told'; echo a >src/one"
     write(repo, task("a", plant))
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     assert outcomes(repo)["a"] == "tampered"
     assert heard(home) == []
 
@@ -167,7 +168,7 @@ def test_a_list_is_called_as_it_is(repo: Path, home: Path) -> None:
     script.write_text('#!/bin/sh\necho "$# $BATCH_EVENT" >>"$HOME/told"\n')
     script.chmod(0o755)
     write(repo, f'\n[notify]\ncommand = ["{script}", "one"]\n', GOOD)
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert heard(home) == ["1 end"]
 
 
@@ -195,7 +196,7 @@ def test_its_failure_or_hang_changes_nothing(
     monkeypatch.setattr(notify, "_GRACE", 0.2)
     write(repo, f"\n[notify]\ncommand = {command}\n", *parts)
     began = time.monotonic()
-    done = quick(repo, "start", "--yes", status=status)
+    done = near(repo, "start", "--yes", status=status)
     assert time.monotonic() - began < 15
     assert (said_of_it or "") in done.err
     assert ("notify command failed" in done.err) == (said_of_it is not None)
@@ -205,14 +206,14 @@ def test_its_failure_or_hang_changes_nothing(
 def test_the_locks_are_free_when_the_end_is_told(repo: Path, home: Path) -> None:
     look = " ".join(argv("status", "--json"))
     write(repo, f"\n[notify]\ncommand = '''{look} >\"$HOME/seen\"'''\n", GOOD)
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     assert json.loads((home / "seen").read_text())["live"] is False
 
 
 def test_it_can_decide_nothing(repo: Path, home: Path) -> None:
     again = " ".join(argv("resume", "--yes"))
     write(repo, f"\n[notify]\ncommand = '''{again} 2>\"$HOME/said\"'''\n", WORSE)
-    done = quick(repo, "start", "--yes", status=1)
+    done = near(repo, "start", "--yes", status=1)
     assert "can't start, renew or decide anything" in (home / "said").read_text()
     assert "exit 3" in said(done)
     assert os.environ["HOME"] == str(home)

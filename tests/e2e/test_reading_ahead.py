@@ -184,9 +184,9 @@ def test_a_process_of_several_threads_is_not_copied(repo: Path) -> None:
 def test_a_run_never_loads_what_reads_a_plan(repo: Path, asked: bool) -> None:
     write(repo, task("a", "echo x >src/new"))
     code = f"""
-from git_batch.cli import driving
+from git_batch.cli import starting
 from git_batch.cli.main import main
-driving.ask = lambda question, yes: {asked}
+starting.ask = lambda question, yes: {asked}
 assert main(["start"], PlanReader().begin()) == 0
 print([name for name in sys.modules if name.startswith("pydantic")], len(forks))
 """

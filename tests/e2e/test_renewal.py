@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.cli import driving
 from git_batch.core import canonical
 from tests.conftest import git
+from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import batch, committed, outcomes, refs, task, tasks, told, write
-from tests.e2e.quick import beside, ended, opened, quick, said
+from tests.e2e.near import near, said, set_clock
 
 ONE = task("t1", "echo 1 >src/one")
 BAD = task("t2", "echo 2 >src/two", 'check = "false"', "attempts = 1")
@@ -25,7 +25,7 @@ FOUR = task("t4", "echo 4 >src/four")
 def stopped(repo: Path) -> None:
     """A batch whose t1 is done, t2 parked, t3 skipped."""
     write(repo, ONE, BAD, THREE)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
 
 
 def plan_of(repo: Path) -> list[str]:
@@ -39,8 +39,8 @@ def test_what_is_not_named_stays_as_it_was_granted(repo: Path) -> None:
     write(repo, ONE, FOUR, task("t5", "echo 5 >src/five"))
     end = "2099-01-01T00:00:00+00:00"
     given = ("--max-tasks", "1", "--deadline", end, "--expires", end, "--qa-failures", "4", "-x")
-    quick(repo, "start", "--yes", *given, status=1)
-    quick(repo, "resume", "--yes", "--max-tasks", "+1", status=1)
+    near(repo, "start", "--yes", *given, status=1)
+    near(repo, "resume", "--yes", "--max-tasks", "+1", status=1)
     header = git(repo, "show", f"refs/notes/batch/{told(repo)['batch_id']}:batch.toml")
     granted = header.split("[authorization]")[1]
     for line in (
@@ -58,28 +58,28 @@ def test_an_expired_authorization_is_renewed_for_as_long_again(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(driving, "now", lambda: at)
+    set_clock(monkeypatch, lambda: at)
     write(repo, ONE, FOUR)
-    quick(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
-    monkeypatch.setattr(driving, "now", lambda: at + timedelta(hours=5))
-    quick(repo, "resume", "--yes", "--max-tasks", "+1")
+    near(repo, "start", "--yes", "--expires", "1h", "--max-tasks", "1", status=1)
+    set_clock(monkeypatch, lambda: at + timedelta(hours=5))
+    near(repo, "resume", "--yes", "--max-tasks", "+1")
     assert told(repo)["authorization"]["expires_at"] == "2030-01-01T06:00:00+00:00"
 
 
 def test_a_deadline_at_a_time_that_has_passed_must_be_given_anew(repo: Path) -> None:
     write(repo, ONE, FOUR)
-    quick(repo, "start", "--yes", "--deadline", "2020-01-01T00:00:00Z", status=1)
-    assert quick(repo, "resume", "--yes", status=3).hints == ["git batch resume --deadline 8h"]
-    quick(repo, "resume", "--yes", "--deadline", "8h")
+    near(repo, "start", "--yes", "--deadline", "2020-01-01T00:00:00Z", status=1)
+    assert near(repo, "resume", "--yes", status=3).hints == ["git batch resume --deadline 8h"]
+    near(repo, "resume", "--yes", "--deadline", "8h")
     assert committed(repo) == ["t1", "t4"]
 
 
 def test_a_shorter_expiry_is_taken_as_given_and_parks_nothing(repo: Path) -> None:
     stopped(repo)
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     end = (datetime.now(UTC) + timedelta(hours=1)).isoformat("T", "seconds")
-    quick(repo, "resume", "--yes", "--expires", "9h", status=1)
-    quick(repo, "resume", "--yes", "--expires", end, status=1)
+    near(repo, "resume", "--yes", "--expires", "9h", status=1)
+    near(repo, "resume", "--yes", "--expires", end, status=1)
     assert told(repo)["authorization"]["expires_at"].startswith(end[:19])
     assert outcomes(repo) == {"t1": "committed", "t2": "check_failed", "t3": "skipped"}
 
@@ -87,8 +87,8 @@ def test_a_shorter_expiry_is_taken_as_given_and_parks_nothing(repo: Path) -> Non
 def test_branch_and_base_never_change(repo: Path) -> None:
     stopped(repo)
     before = told(repo)
-    quick(repo, "retry", "t2")
-    quick(repo, "resume", "--yes", "--max-tasks", "9", status=1)
+    near(repo, "retry", "t2")
+    near(repo, "resume", "--yes", "--max-tasks", "9", status=1)
     after = told(repo)
     for key in ("batch_id", "base", "branch", "plan_digest", "head"):
         assert after[key] == before[key]
@@ -102,14 +102,14 @@ def test_a_batch_that_is_being_run_can_be_renewed(repo: Path) -> None:
     )
     with beside(repo, "start", "--yes", "--max-tasks", "1") as run:
         with opened(gate, run) as go:
-            done = quick(repo, "resume", "--yes", "--max-tasks", "2")
+            done = near(repo, "resume", "--yes", "--max-tasks", "2")
             assert "renewed: the run that goes on takes it up" in done.out
             go.write("\n")
         ended(run, 1)
     status = told(repo)
     assert (status["authorization"]["seq"], status["budget"]["enrolled"]) == (2, 2)
     assert committed(repo) == ["t1", "t4"]
-    quick(repo, "resume", "--yes", "--max-tasks", "+1")
+    near(repo, "resume", "--yes", "--max-tasks", "+1")
 
 
 def test_a_batch_that_is_being_run_does_not_get_another_plan(repo: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_batch_that_is_being_run_does_not_get_another_plan(repo: Path) -> None
     write(repo, task("t1", f"read x <{gate}; echo 1 >src/one"))
     with beside(repo, "start", "--yes") as run:
         with opened(gate, run) as go:
-            refused = quick(repo, "resume", "--yes", "--plan", "batch.toml", status=3)
+            refused = near(repo, "resume", "--yes", "--plan", "batch.toml", status=3)
             assert f"process {run.pid}" in refused.err
             go.write("\n")
         ended(run, 0)
@@ -130,10 +130,10 @@ def test_a_batch_that_is_being_run_does_not_get_another_plan(repo: Path) -> None
 def test_a_changed_plan_is_shown_task_by_task_and_runs(repo: Path) -> None:
     stopped(repo)
     old = told(repo)["plan_digest"]
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     wider = THREE.replace('["src/**"]', '["src/**", "doc/**"]')
     write(repo, FOUR, ONE, GOOD, wider)
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes")
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes")
     new = told(repo)["plan_digest"]
     assert old != new
     shown = done.out.split("the plan changes:\n")[1].splitlines()[:5]
@@ -155,7 +155,7 @@ def test_a_changed_plan_needs_a_confirmation(repo: Path) -> None:
     stopped(repo)
     write(repo, ONE, GOOD, THREE)
     before = refs(repo)
-    done = quick(repo, "resume", "--plan", "batch.toml", status=3)
+    done = near(repo, "resume", "--plan", "batch.toml", status=3)
     assert "nobody confirmed" in done.err
     assert "~ t2: changed (check)" in done.out
     assert refs(repo) == before
@@ -164,23 +164,23 @@ def test_a_changed_plan_needs_a_confirmation(repo: Path) -> None:
 def test_a_parked_task_that_changes_stays_parked_until_a_person_says_so(repo: Path) -> None:
     stopped(repo)
     write(repo, ONE, GOOD, THREE)
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
     assert "~ t2: changed (check); still needs a human until 'git batch retry t2'" in done.out
     assert tasks(repo)["t2"]["attempts"] == 1
-    quick(repo, "retry", "t2")
-    quick(repo, "resume")
+    near(repo, "retry", "t2")
+    near(repo, "resume")
     assert committed(repo) == ["t1", "t2", "t3"]
 
 
 def test_what_was_parked_or_skipped_may_go(repo: Path) -> None:
     stopped(repo)
-    quick(repo, "skip", "t3")
+    near(repo, "skip", "t3")
     write(repo, ONE, FOUR)
-    quick(repo, "resume", "--plan", "batch.toml", "--yes")
+    near(repo, "resume", "--plan", "batch.toml", "--yes")
     status = told(repo)
     assert [entry["id"] for entry in status["tasks"]] == ["t1", "t4"]
     assert sum(status["counts"].values()) == 2
-    assert "t2: parked (check_failed)" in quick(repo, "log").out
+    assert "t2: parked (check_failed)" in near(repo, "log").out
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_is_done_may_neither_change_nor_go(
     stopped(repo)
     path = write(repo, *parts)
     before = refs(repo)
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes", status=3)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=3)
     assert named in done.err
     assert told(repo)["plan_digest"] in done.err
     assert "is sha256:" in done.err
@@ -208,20 +208,20 @@ def test_what_is_done_may_neither_change_nor_go(
 
 def test_what_is_in_flight_may_not_change(repo: Path) -> None:
     write(repo, task("t1", "echo 1 >src/one; exit 75"), FOUR)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     write(repo, task("t1", "echo 1 >src/one"), FOUR)
     assert (
-        "'t1' changed (run)" in quick(repo, "resume", "--plan", "batch.toml", "--yes", status=3).err
+        "'t1' changed (run)" in near(repo, "resume", "--plan", "batch.toml", "--yes", status=3).err
     )
     write(repo, task("t1", "echo 1 >src/one; exit 75"))
-    quick(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
+    near(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
 
 
 def test_the_plan_of_another_slug_is_refused(repo: Path) -> None:
     stopped(repo)
     path = write(repo, ONE)
     path.write_text(path.read_text().replace('slug = "demo"', 'slug = "other"'))
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes", status=2)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=2)
     assert "is the plan of 'other'" in done.err
 
 
@@ -229,27 +229,27 @@ def test_a_broken_plan_is_refused_and_changes_nothing(repo: Path) -> None:
     stopped(repo)
     before = refs(repo)
     write(repo, ONE, 'chek = "x"\n')
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes", status=2)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=2)
     assert "chek" in done.err
     assert refs(repo) == before
 
 
 def test_a_completed_batch_does_not_get_another_plan(repo: Path) -> None:
     write(repo, ONE)
-    quick(repo, "start", "--yes")
+    near(repo, "start", "--yes")
     write(repo, ONE, FOUR)
-    done = quick(repo, "resume", "--plan", "batch.toml", "--yes", status=3)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=3)
     assert "its plan can't change any more" in done.err
 
 
 def test_a_new_plan_and_its_prompts_may_be_untracked_and_enter_no_commit(repo: Path) -> None:
     stopped(repo)
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     (repo / "other.md").write_text("Do it.\n")
     agent = '\n[agent.a]\nrun = ["sh", "-c", "echo 9 >src/nine"]\n'
     entry = '\n[[task]]\nid = "t9"\ntitle = "T"\nscope = ["**"]\nagent = "a"\nintent = "other.md"\n'
     write(repo, agent, ONE, GOOD, THREE, entry, name="changed.toml")
-    quick(repo, "resume", "--plan", "changed.toml", "--yes")
+    near(repo, "resume", "--plan", "changed.toml", "--yes")
     files = git(repo, "ls-tree", "-r", "--name-only", "batch/demo").splitlines()
     assert "src/nine" in files
     assert not {"other.md", "changed.toml", "batch.toml"} & {*files}
@@ -258,7 +258,7 @@ def test_a_new_plan_and_its_prompts_may_be_untracked_and_enter_no_commit(repo: P
 def test_the_new_plan_is_in_the_record_under_its_own_digest(repo: Path) -> None:
     stopped(repo)
     write(repo, ONE, GOOD, FOUR)
-    quick(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
+    near(repo, "resume", "--plan", "batch.toml", "--yes", status=1)
     name = f"refs/notes/batch/{told(repo)['batch_id']}"
     stored = subprocess.run(
         ["git", "show", f"{name}:plan.toml"], cwd=repo, stdout=subprocess.PIPE, check=True
@@ -274,9 +274,9 @@ def test_the_new_plan_is_in_the_record_under_its_own_digest(repo: Path) -> None:
 def test_an_edited_plan_file_has_no_effect_and_is_told(repo: Path) -> None:
     stopped(repo)
     old = told(repo)["plan_digest"]
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     write(repo, FOUR, ONE, GOOD, THREE)
-    done = quick(repo, "resume", status=1)
+    done = near(repo, "resume", status=1)
     assert "'batch.toml' was edited since: 't4' added, 't2' changed" in done.err
     assert old in done.err
     assert "git batch resume --plan batch.toml" in done.err
@@ -288,20 +288,20 @@ def test_an_edited_plan_file_has_no_effect_and_is_told(repo: Path) -> None:
 @pytest.mark.parametrize("text", ["version = 1\n", "not toml ["])
 def test_a_plan_file_that_is_no_plan_any_more_is_told(repo: Path, text: str) -> None:
     stopped(repo)
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     (repo / "batch.toml").write_text(text)
-    assert "was edited and is no plan now" in quick(repo, "resume", status=1).err
+    assert "was edited and is no plan now" in near(repo, "resume", status=1).err
 
 
 def test_a_plan_file_that_is_gone_or_only_looks_different_is_not_told(repo: Path) -> None:
     stopped(repo)
     path = repo / "batch.toml"
-    quick(repo, "retry", "t2")
+    near(repo, "retry", "t2")
     path.write_text(path.read_text() + "\n# a comment\n")
-    assert "edited" not in said(quick(repo, "resume", status=1))
-    quick(repo, "retry", "t2")
+    assert "edited" not in said(near(repo, "resume", status=1))
+    near(repo, "retry", "t2")
     path.unlink()
-    assert "edited" not in said(quick(repo, "resume", status=1))
+    assert "edited" not in said(near(repo, "resume", status=1))
 
 
 def test_a_prompt_that_was_edited_is_told(repo: Path) -> None:
@@ -309,10 +309,10 @@ def test_a_prompt_that_was_edited_is_told(repo: Path) -> None:
     entry = '\n[[task]]\nid = "p"\ntitle = "T"\nscope = ["**"]\nagent = "a"\nintent = "p.md"\n'
     (repo / "p.md").write_text("Do it.\n")
     write(repo, agent, entry)
-    quick(repo, "start", "--yes", status=1)
+    near(repo, "start", "--yes", status=1)
     (repo / "p.md").write_text("Do it well.\n")
-    quick(repo, "retry", "p")
-    assert "'p' changed" in quick(repo, "resume", status=1).err
+    near(repo, "retry", "p")
+    assert "'p' changed" in near(repo, "resume", status=1).err
 
 
 def test_a_task_that_edits_the_plan_file_changes_nothing_and_is_out_of_its_scope(

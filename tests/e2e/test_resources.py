@@ -17,7 +17,7 @@ from git_batch.repo import durability
 from git_batch.run.output import Capture
 from tests.conftest import git
 from tests.e2e.job import BRANCH, argv, batch, committed, everything, outcomes, task, write
-from tests.e2e.quick import quick, said
+from tests.e2e.near import near, said
 from tests.e2e.scene import environment
 
 MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-euc"]
@@ -242,8 +242,8 @@ def test_output_that_could_not_be_kept_is_told(repo: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("git_batch.run.process.Capture", Full)
     write(repo, task("one", "echo much; echo x >src/one"))
-    done = quick(repo, "start", "--yes")
+    done = near(repo, "start", "--yes")
     assert "not all that 'echo much; echo x >src/one' printed is kept: No space left" in said(done)
     assert "[not all that it printed is kept: No space left on device]" in (
-        quick(repo, "show", "one", "--output").out
+        near(repo, "show", "one", "--output").out
     )

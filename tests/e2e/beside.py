@@ -1,10 +1,9 @@
-"""`git batch` in this very process: a tenth of the time of one of its own, the same code."""
+"""A run beside the test, in a process of its own, which the test waits for or holds up."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import subprocess
 import time
@@ -12,24 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from git_batch.cli.main import main
-from tests.e2e.job import LIMIT, Done, argv
+from tests.e2e.job import LIMIT, argv
 from tests.e2e.scene import environment
-
-
-def quick(top: Path, *args: str, status: int = 0) -> Done:
-    """Run a command and insist on its exit status."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(top), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        ended = main(args)
-    done = Done(ended, out.getvalue(), err.getvalue())
-    assert done.status == status, done
-    return done
-
-
-def said(done: Done) -> str:
-    """Give all that a command said."""
-    return done.out + done.err
 
 
 @contextlib.contextmanager

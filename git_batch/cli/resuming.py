@@ -1,0 +1,42 @@
+"""What `git batch resume` does once its options are read: go on, after a question where due."""
+
+from __future__ import annotations
+
+from git_batch.app.resuming import Renewal, ResumeRequest, resume
+from git_batch.app.session import Session, now
+from git_batch.cli.asking import ask
+from git_batch.cli.bounds import Asked
+from git_batch.cli.ending import ended
+from git_batch.cli.output import Printer, out
+from git_batch.errors import ExitCode
+from git_batch.run.context import Tools
+from git_batch.run.interrupt import Interrupt
+from git_batch.views.plan import confirmation_text
+
+
+def go_on(session: Session, request: ResumeRequest, asked: Asked) -> int:
+    """Go on with a batch, with a fresh confirmation where one is needed; give the exit status."""
+
+    def confirm(renewal: Renewal) -> bool:
+        _show(renewal)
+        return ask("Go on with this?", yes=asked.yes)
+
+    with Interrupt().install() as interrupt:
+        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
+    if outcome.live:
+        out("renewed: the run that goes on takes it up before its next task")
+        return ExitCode.OK
+    return ended(outcome, interrupt, None)
+
+
+def _show(renewal: Renewal) -> None:
+    """Show what is to be confirmed, and how it differs from what is in force."""
+    from git_batch.views.plandiff import plandiff_text
+
+    granted = renewal.authorization
+    done, notes = renewal.left_out, renewal.notes
+    out(confirmation_text(renewal.plan, granted, left_out=done, notes=notes))
+    if renewal.diff is not None:
+        before = (renewal.state.plan_digest, renewal.old)
+        after = (granted.plan_digest, granted.budget)
+        out(plandiff_text(renewal.diff, before, after, renewal.state))

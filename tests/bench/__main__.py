@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.bench import lineage
+from tests.bench.disk import making_files
 from tests.bench.hooks import hooks as hook_ratios
 from tests.bench.paired import TOOL, Ratio, environment, paired, run, seconds
 from tests.bench.repositories import copy, loop, plan, repository
@@ -165,6 +166,7 @@ def main(args: list[str]) -> int:
         sys.exit(f"error: there is no bench '{unknown[0]}'; there are: {', '.join(BENCHES)}")
     missed = 0
     with tempfile.TemporaryDirectory(prefix="git-batch-bench-") as home:
+        print(f"making a file takes {making_files(Path(home)):.0f} µs here", flush=True)
         bench = Bench(Path(home), quick=quick)
         for name in names:
             for ratio in BENCHES[name](bench):

@@ -208,10 +208,12 @@ class Scanner:
     def _readable(self) -> bool:
         try:
             with open(self.private, "rb") as file:
-                content = file.read(_IN_PROCESS + 1)
+                if os.fstat(file.fileno()).st_size > _IN_PROCESS:
+                    return False
+                content = file.read()
         except FileNotFoundError:
             return False
-        return len(content) <= _IN_PROCESS and not any(mark in content for mark in _UNREADABLE)
+        return not any(mark in content for mark in _UNREADABLE)
 
     def _untouched(self) -> bool:
         """Say whether nothing differs from the private index; False where there is any doubt."""

@@ -109,7 +109,7 @@ class Deciding:
                 aftermath.refuse(s.repo)
             journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
             state = journal.state
-            preconditions.unlocked(s, state.slug, state.branch, self._batch, s.note)
+            preconditions.cleared_up(s, state.slug, state.branch, self._batch, s.note)
             return journal
         except BatchError:
             self._lock.release()

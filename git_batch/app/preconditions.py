@@ -19,6 +19,7 @@ from git_batch.repo.attempts import namespace
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
+from git_batch.repo.emptied import clear_empty_objects
 from git_batch.repo.repository import Dirt
 from git_batch.repo.stalelocks import clear_stale_locks
 
@@ -33,17 +34,23 @@ def no_operation(session: Session) -> None:
         raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
 
 
-def unlocked(
+def cleared_up(
     session: Session,
     slug: str,
     branch: str,
     batch: BatchId | None,
     note: Callable[[str], None],
 ) -> None:
-    """Remove the locks that a crash of ours left on a batch's refs; under the run lock only."""
+    """Put away what a crash left in the way of what is written next; under the run lock only.
+
+    Locks of ours on a batch's refs, and files of objects that a power cut left empty.
+    """
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
     names += [] if batch is None else [namespace(batch)]
     clear_stale_locks(session.repo, session.refs.read, names, note)
+    if emptied := clear_empty_objects(session.repo):
+        files = "1 file of an object" if emptied == 1 else f"{emptied} files of objects"
+        note(f"removed {files} without content, as a power cut leaves them")
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

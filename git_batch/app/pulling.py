@@ -109,7 +109,7 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
         # What is ahead here stays so; its branch may still have to follow.
         ahead = here if relation is Relation.AHEAD else None
         theirs = _read(session, one.batch, ahead or one.there)
-        preconditions.unlocked(
+        preconditions.cleared_up(
             session, theirs.header.slug, theirs.header.branch, None, session.note
         )
         tip = session.refs.read(theirs.ref)

@@ -1,0 +1,67 @@
+"""Files of objects that a power cut left empty, as XFS does, and ext4 and btrfs, too."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from git_batch.repo import emptied
+from git_batch.repo.emptied import clear_empty_objects
+from git_batch.repo.repository import Repository
+from tests.conftest import git
+from tests.e2e.job import committed, task, write
+from tests.e2e.near import near
+
+
+def empty(top: Path, content: str) -> Path:
+    """Leave the file of a blob as a power cut does."""
+    oid = git(top, "hash-object", "--stdin", input=content.encode())
+    file = top / ".git/objects" / oid[:2] / oid[2:]
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    return file
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine be switched on at each look."""
+    numbers = count()
+    monkeypatch.setattr(emptied, "boot_id", lambda: str(next(numbers)))
+
+
+def test_a_task_whose_blob_a_power_cut_left_empty_was_committed_without_it(
+    repo: Path, boots: None
+) -> None:
+    left = empty(repo, "work\n")
+    write(repo, task("a", "echo work >src/new"))
+    said = near(repo, "start", "--yes")
+    assert "removed 1 file of an object without content, as a power cut leaves them" in said.err
+    assert committed(repo) == ["a"]
+    assert git(repo, "fsck", "--strict", "--no-dangling") == ""
+    assert left.stat().st_size > 0
+
+
+def test_it_is_looked_for_once_after_the_machine_was_switched_on(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".git/batch").mkdir()
+    opened = Repository.open(str(repo))
+    for boot, found in (("one", 1), ("one", 0), ("two", 1), ("", 1), ("", 1), ("two", 0)):
+        monkeypatch.setattr(emptied, "boot_id", lambda boot=boot: boot)
+        file = empty(repo, boot)
+        assert clear_empty_objects(opened) == found
+        assert file.exists() != bool(found)
+        file.unlink(missing_ok=True)
+
+
+def test_what_is_no_file_of_an_object_stays(repo: Path, boots: None) -> None:
+    objects = repo / ".git/objects"
+    (repo / ".git/batch").mkdir()
+    others = [objects / "info/empty", objects / "pack/empty", objects / "xx"]
+    for other in others:
+        other.parent.mkdir(exist_ok=True)
+        other.touch()
+    assert clear_empty_objects(Repository.open(str(repo))) == 0
+    assert all(other.exists() for other in others)

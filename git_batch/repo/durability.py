@@ -9,9 +9,9 @@ before something that can't be taken back (the move itself is).
 Between a move and the barrier after it a power cut may undo the move, which is a crash like any
 other. What must not happen is a ref file that is renamed in before its content is on disk, and
 comes back empty. Where renames over a file wait for its content (ext4 unless it is mounted
-`noauto_da_alloc`, btrfs, and tmpfs, which does not outlive a power cut anyway), nothing more is
-needed for a ref that exists; a new one, and everywhere else any, is written through a handle that
-syncs it by itself.
+`noauto_da_alloc`, and tmpfs, which does not outlive a power cut anyway), nothing more is needed for
+a ref that exists; a new one, and everywhere else any, is written through a handle that syncs it by
+itself. (btrfs begins to write the content then, but does not wait for it.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from git_batch.errors import GitError, PreconditionError
 ROOM = 1 << 20
 """Bytes that must be free where a run is to write."""
 
-_ORDERED = frozenset({"ext4", "ext3", "btrfs", "tmpfs"})
+_ORDERED = frozenset({"ext4", "ext3", "tmpfs"})
 
 
 def barrier(directory: str) -> None:

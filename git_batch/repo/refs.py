@@ -37,6 +37,7 @@ class Refs:
 
     Attributes:
         own: where this process itself left each ref that it moved; None for one it deleted.
+        sync_each: a ref is on disk as soon as it is set, perhaps before what was written earlier.
     """
 
     def __init__(self, repo: Repository) -> None:
@@ -47,7 +48,8 @@ class Refs:
         # are never synced one by one, refs only where the file system makes it necessary.
         _ = self._objects.odb
         self._handle = self._synced = self._open(sync=True)
-        if durability.renames_wait_for_content(repo.layout.common_dir):
+        self.sync_each = not durability.renames_wait_for_content(repo.layout.common_dir)
+        if not self.sync_each:
             self._handle = self._open(sync=False)
 
     def _open(self, *, sync: bool) -> pygit2.Repository:

@@ -222,15 +222,17 @@ class Performer:
         message = _message(flight)
         tip = c.refs.read(c.branch)
         if tip is not None and tip != flight.parent and self._is_it(tip, flight, message):
+            self._set_index(flight)  # a power cut may have kept the one and not the other
             return ev.Committed(c.now(), flight.task, tip)
         if tip != flight.parent:
             return self._displaced(flight)
         flight, commit, synced = self._publish_settled(flight)
-        if c.repo.symbolic_head() == c.branch:
-            self._set_index(flight)
+        self._set_index(flight)
         try:
-            # Publishing it follows at once, and syncs the move; it is told only then.
+            # Publishing it follows at once, and syncs the move; it is told only then. Where a ref
+            # is on disk as soon as it is set, the index has to be there before.
             why = f"{flight.task}: committed"
+            synced = synced and not c.refs.sync_each
             c.refs.swap(c.branch, flight.parent, commit, why, synced=synced, durable=False)
         except StaleError:
             return self._displaced(flight)
@@ -274,8 +276,13 @@ class Performer:
         return (facts.parents, facts.tree, facts.message) == expected
 
     def _set_index(self, flight: InFlight) -> None:
-        """Set the person's index for exactly the changed paths, before the branch moves."""
+        """Set the person's index for exactly the changed paths, before the branch moves.
+
+        Where HEAD is not on the branch the index is not the batch's.
+        """
         c = self._c
+        if c.repo.symbolic_head() != c.branch:
+            return
         assert flight.tree is not None
         if c.scanner.tree == flight.tree:
             left = c.scanner.install()

@@ -14,7 +14,7 @@ from git_batch.app.session import Session, choose
 from git_batch.app.verifying import commit_of
 from git_batch.core import record
 from git_batch.core.claims import claim_of
-from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, TaskId
+from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, TaskId, slug_of
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import UsageError
 from git_batch.repo import batches, claimed, commits
@@ -79,9 +79,8 @@ def _in_trailers(session: Session, named: Named) -> list[Found]:
         claim, _ = claim_of(commit.message)
         if claim is None or claim.task != named.task or not BATCH_ID.match(claim.batch):
             continue
-        slug = claim.batch.rpartition("-")[0]
-        if named.batch in (None, claim.batch, slug):
-            batch, task = BatchId(claim.batch), TaskId(claim.task)
+        batch, task = BatchId(claim.batch), TaskId(claim.task)
+        if named.batch in (None, batch, slug_of(batch)):
             found.append(Found(batch, task, commit.oid, "trailers"))
     return found
 

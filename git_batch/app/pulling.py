@@ -18,7 +18,7 @@ from git_batch.app.session import Session, outside_of_tasks
 from git_batch.app.sharing import Fetched, fetch
 from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import ref_name
-from git_batch.core.ids import BatchId, Oid
+from git_batch.core.ids import BatchId, Oid, slug_of
 from git_batch.core.tip import Header
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, remotes, trust
@@ -80,7 +80,7 @@ def _wanted(
 ) -> list[Fetched]:
     """Choose the batch that is named by id or slug, or all that are here."""
     if named is not None:
-        mine = [f for f in found if named in (f.batch, f.batch.rpartition("-")[0])]
+        mine = [f for f in found if named in (f.batch, slug_of(f.batch))]
         exact = [f for f in mine if f.batch == named] or mine
         if not exact:
             known = ", ".join(f"'{f.batch}'" for f in found[:5]) or "none"

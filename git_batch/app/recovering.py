@@ -22,7 +22,7 @@ from git_batch.core import canonical
 from git_batch.core.chain import ref_name
 from git_batch.core.claims import Seen, claim_of
 from git_batch.core.comparison import by_trailers
-from git_batch.core.ids import BATCH_ID, BatchId, Oid
+from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.model import Plan
 from git_batch.core.rebuilding import (
     UNPROVEN,
@@ -67,7 +67,7 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
     outside_of_tasks()
     case = _case(session, named, at)
     with RunLock(session.repo, case.batch, at):
-        slug = case.batch.rpartition("-")[0]
+        slug = slug_of(case.batch)
         preconditions.cleared_up(session, slug, case.branch, case.batch, session.note)
         current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
         said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]

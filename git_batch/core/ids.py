@@ -28,3 +28,8 @@ BATCH_ID = re.compile(r"([a-z0-9][a-z0-9-]{0,47})-([a-z0-9]{6})\Z")
 
 
 RESERVED_SLUGS = frozenset({"remotes", "claims"})
+
+
+def slug_of(batch: BatchId) -> str:
+    """Give the slug that a batch's id begins with."""
+    return batch.rpartition("-")[0]

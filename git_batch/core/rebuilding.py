@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from git_batch.core import events as ev
 from git_batch.core.claims import Seen, claim_of, undo_of
-from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId, slug_of
 from git_batch.core.model import Actor, Plan, Task
 from git_batch.core.standing import BatchStatus, StopReason
 
@@ -79,7 +79,7 @@ def remains(batch: BatchId, base: Oid, seen: Sequence[Seen]) -> Remains:
 
 def stand_in(left: Remains) -> Plan:
     """Make a plan of the tasks that have a commit; there is nothing in it to run."""
-    slug = left.batch.rpartition("-")[0]
+    slug = slug_of(left.batch)
     tasks = tuple(
         Task(task, _subject(commit), (), ("false",), attempts=1) for task, commit in left.tasks
     )

@@ -45,9 +45,14 @@ class Claim(Struct, frozen=True):
         return f"batch {self.batch} on host {self.host} since {self.since}"
 
 
+def claims_on(slug: str) -> str:
+    """Name the folder of the claims on a slug and on its tasks."""
+    return f"{NAMESPACE}{slug}/"
+
+
 def claim_ref(slug: str, task: TaskId | None = None) -> str:
     """Name the ref of a claim on a slug, or on one of its tasks."""
-    return f"{NAMESPACE}{slug}/{task or _WHOLE}"
+    return f"{claims_on(slug)}{task or _WHOLE}"
 
 
 def write(

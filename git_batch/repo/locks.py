@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
@@ -23,6 +24,7 @@ from msgspec.structs import asdict
 
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import LockedError
+from git_batch.repo.reflist import is_racy
 from git_batch.repo.repository import Repository
 
 LOCK_NAME = "run.lock"
@@ -76,31 +78,49 @@ def holder(path: str) -> Holder | None:
     return None
 
 
-def live_batches(repo: Repository, free: dict[BatchId, int] | None = None) -> set[BatchId]:
-    """Name the batches that are being run, in whichever working tree of the repository.
+def live_batches(repo: Repository) -> set[BatchId]:
+    """Name the batches that are being run, in whichever working tree of the repository."""
+    return {batch for batch, path, _ in _batch_locks(repo) if holder(path) is not None}
 
-    Args:
-        free: batches whose lock nobody held when its file had this time (nanoseconds); kept up to
-            date here, so that whoever asks often does not try the locks of all old batches.
+
+class OtherRuns:
+    """Which batches others work on, for whoever asks often.
+
+    A lock that nobody holds tells by its file's time whether somebody has had it meanwhile: whoever
+    takes it writes into it. So a run that began and ended between two looks is seen, and so is a
+    decision; and the locks of all old batches are tried only once.
     """
-    free = {} if free is None else free
-    found: set[BatchId] = set()
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._free: dict[BatchId, int] | None = None
+
+    def look(self) -> set[BatchId]:
+        """Name the batches that are being worked on, or have been since the last look."""
+        now, free, first = time.time_ns(), self._free or {}, self._free is None
+        found: set[BatchId] = set()
+        for batch, path, state in _batch_locks(self._repo):
+            if free.get(batch) == state.st_mtime_ns:
+                continue
+            held = holder(path) is not None
+            if held or not first:
+                found.add(batch)
+            if not held and not is_racy(state, now):
+                free[batch] = state.st_mtime_ns
+        self._free = free
+        return found
+
+
+def _batch_locks(repo: Repository) -> Iterator[tuple[BatchId, str, os.stat_result]]:
+    """List the batches' locks with the state of their files."""
     try:
         entries = list(os.scandir(os.path.join(repo.layout.common_dir, "batch")))
     except FileNotFoundError:
-        return found
+        return
     for entry in entries:
         batch = BatchId(entry.name.removesuffix(".lock"))
-        if batch == entry.name or not BATCH_ID.match(batch):
-            continue
-        written = entry.stat().st_mtime_ns  # whoever takes the lock writes into it
-        if free.get(batch) == written:
-            continue
-        if holder(entry.path) is None:
-            free[batch] = written
-        else:
-            found.add(batch)
-    return found
+        if batch != entry.name and BATCH_ID.match(batch):
+            yield batch, entry.path, entry.stat()
 
 
 class RunLock:

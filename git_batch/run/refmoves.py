@@ -3,7 +3,8 @@
 Nobody signs a move of a ref, so a task's move looks like a person's. What can be told apart is:
 
 * what this run moved itself (the record, logs, kept attempts): by the value that it set;
-* what the runner of another batch, in another working tree, moves: it holds that batch's run lock;
+* what others move who work on another batch, in another working tree (its runner, a decision, a
+  pull): they hold that batch's run lock, or have held it since the command began;
 * a `git fetch`, by a person or an editor: it moves tracking refs to what others have made, and may
   bring tags. A tracking ref that comes to where this batch or the task's own commits are is a push.
 
@@ -22,11 +23,12 @@ from msgspec import Struct
 from git_batch.core import record
 from git_batch.core.chain import RECORDS, TRACKING, ref_name
 from git_batch.core.events import Authorized, StopRequested
-from git_batch.core.ids import BatchId, Oid
+from git_batch.core.ids import BatchId, Oid, slug_of
 from git_batch.core.model import InFlight
 from git_batch.errors import GitError, RecordError
 from git_batch.repo import attempts, batches, commits
-from git_batch.repo.locks import live_batches
+from git_batch.repo.claims import claims_on
+from git_batch.repo.locks import OtherRuns
 from git_batch.repo.reflist import Moves
 from git_batch.run.context import RunContext
 
@@ -79,7 +81,7 @@ class RefJudge:
         self._record = ref_name(context.state.batch_id)
         self._namespace = attempts.namespace(context.state.batch_id)
         self._alive: set[BatchId] = set()
-        self._free: dict[BatchId, int] = {}
+        self._others = OtherRuns(context.repo)
         self._tolerated: set[str] = set()
 
     def is_persons(self, name: str) -> bool:
@@ -99,8 +101,8 @@ class RefJudge:
         return False
 
     def note(self) -> None:
-        """Note which other batches are being run."""
-        self._alive |= self._others()
+        """Note which other batches are being worked on."""
+        self._alive |= self._others.look() - {self._c.state.batch_id}
 
     def judge(self, moves: Moves, flight: InFlight) -> list[Move]:
         """Grade the moves that this run did not make; the batch branch is not among them."""
@@ -184,7 +186,7 @@ class RefJudge:
         self.note()
         theirs: list[str] = []
         for batch in self._alive:
-            theirs += [f"{RECORDS}{batch}", attempts.namespace(batch)]
+            theirs += [f"{RECORDS}{batch}", attempts.namespace(batch), claims_on(slug_of(batch))]
             branch = self._branch_of(batch)
             theirs += [f"refs/heads/{branch}"] if branch else []
         return {
@@ -196,7 +198,3 @@ class RefJudge:
     def _branch_of(self, batch: BatchId) -> str | None:
         found = batches.find(self._c.repo.git, batch)
         return found.header.branch if found and found.header else None
-
-    def _others(self) -> set[BatchId]:
-        """Name the other batches that are being run."""
-        return live_batches(self._c.repo, self._free) - {self._c.state.batch_id}

@@ -1,0 +1,81 @@
+"""Two working trees of one repository: what one batch does to refs is no doing of the other's task.
+
+The long task of one batch stands still while something happens to the other one, in the other tree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.beside import beside, ended, opened
+from tests.e2e.job import batch, outcomes, task, write
+
+
+def other_plan(top: Path, *tasks: str) -> None:
+    path = write(top, *tasks)
+    path.write_text(path.read_text().replace('"demo"', '"other"'))
+
+
+def whole_run(top: Path) -> None:
+    """Begin and end within the task."""
+    other_plan(top, task("x", "echo x >src/x"))
+    batch(top, "start", "--yes")
+
+
+def beginning(top: Path) -> None:
+    """Begin, and stop for a person."""
+    other_plan(top, task("x", "false", "attempts = 1"), task("y", "echo y >src/y"))
+    batch(top, "start", "--yes", status=1)
+
+
+def decision(top: Path) -> None:
+    """Decide about a batch that nobody runs."""
+    batch(top, "skip", "x")
+
+
+def going_on(top: Path) -> None:
+    """Go on with it to its end: its claim goes."""
+    batch(top, "skip", "x")
+    batch(top, "resume", "--yes")
+
+
+def abandoning(top: Path) -> None:
+    """End it for good."""
+    batch(top, "abandon", "-m", "enough")
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile"),
+    [
+        (None, whole_run),
+        (None, beginning),
+        (beginning, decision),
+        (beginning, going_on),
+        (beginning, abandoning),
+    ],
+    ids=lambda f: f.__name__ if f else "nothing",
+)
+def test_a_task_was_blamed_for_what_another_batch_did_meanwhile(
+    repo: Path,
+    before: Callable[[Path], None] | None,
+    meanwhile: Callable[[Path], None],
+) -> None:
+    other = repo.parent / "other"
+    git(repo, "worktree", "add", "-q", "-b", "side", str(other), "main")
+    if before:
+        before(other)
+    gate = repo.parent / "gate"
+    os.mkfifo(gate)
+    write(repo, task("a", f"read x <{gate}; echo a >src/one"), task("b", "echo b >src/two"))
+    with beside(repo, "start", "--yes") as run:
+        with opened(gate, run) as go:
+            meanwhile(other)
+            go.write("go\n")
+        said = ended(run, 0)
+    assert outcomes(repo) == {"a": "committed", "b": "committed"}
+    assert "refs/" not in said

@@ -15,6 +15,8 @@ from typing import Any, cast
 import pygit2
 from pygit2.enums import DiffOption
 
+from git_batch.repo.pipes import not_for_ever
+
 _ANY = DiffOption.INCLUDE_UNTRACKED | DiffOption.INCLUDE_TYPECHANGE | DiffOption.INCLUDE_UNREADABLE
 
 
@@ -28,6 +30,7 @@ def is_untouched(repository: pygit2.Repository, index: str) -> bool:
         entries = pygit2.Index(index)
         # pygit2 compares only the index that a repository was opened with; libgit2 takes any.
         cast(Any, entries)._repo = repository
-        return len(entries.diff_to_workdir(_ANY)) == 0
+        with not_for_ever():
+            return len(entries.diff_to_workdir(_ANY)) == 0
     except (pygit2.GitError, OSError, KeyError):
         return False

@@ -20,6 +20,7 @@ def main() -> None:
     """Run `git batch` and end with its exit status."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    _open_streams()
     # Imports make many objects and no garbage; a run turns the collector on again.
     gc.disable()
     status = _answer()
@@ -27,6 +28,16 @@ def main() -> None:
     # time that `git batch status` takes.
     gc.freeze()
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Have the three standard streams, as a daemon or a cron job may not.
+
+    What else we open would get their numbers, and be written into.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _answer() -> int:

@@ -98,14 +98,16 @@ class _Process:
     @classmethod
     def begun(cls) -> Self | None:
         """Start it; None if the system refuses."""
-        asked, asks = os.pipe()
-        answers, answer = os.pipe()
+        pipes: list[int] = []
         try:
+            for _ in range(2):
+                pipes += os.pipe()
             pid = os.fork()
         except OSError:
-            for fd in (asked, asks, answers, answer):
+            for fd in pipes:
                 os.close(fd)
             return None
+        asked, asks, answers, answer = pipes
         if pid == 0:
             os.close(asks)  # else it would wait for itself
             _serve(asked, answer)

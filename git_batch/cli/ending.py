@@ -19,7 +19,7 @@ def ended(outcome: Outcome, interrupt: Interrupt, before: str | None) -> int:
     state = outcome.state
     elsewhere = before is not None and before != f"refs/heads/{state.branch}"
     back = before.removeprefix("refs/heads/") if before is not None and elsewhere else None
-    out(ending_text(state, outcome.plan, back=back))
+    out(ending_text(state, outcome.plan, back=back), in_vain=OSError)  # it has ended as it has
     if state.status is BatchStatus.RUNNING and interrupt.signum is not None:
         return 128 + interrupt.signum
     return {

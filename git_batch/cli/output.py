@@ -36,9 +36,13 @@ def told_session() -> Session:
     return open_session(note=Printer().note)
 
 
-def out(text: str) -> bool:
-    """Print an answer for people; tell whether somebody still reads."""
-    return _write(sys.stdout, printable(text.rstrip("\n")) + "\n")
+def out(text: str, *, in_vain: type[OSError] = BrokenPipeError) -> bool:
+    """Print an answer for people; tell whether somebody still reads.
+
+    Args:
+        in_vain: the error after which nobody is told anything any more.
+    """
+    return _write(sys.stdout, printable(text.rstrip("\n")) + "\n", in_vain=in_vain)
 
 
 def plain(text: str) -> None:
@@ -51,7 +55,7 @@ def emit(value: dict[str, Any]) -> None:
     _write(sys.stdout, json_text(value))
 
 
-def _write(stream: Any, text: str) -> bool:
+def _write(stream: Any, text: str, *, in_vain: type[OSError] = BrokenPipeError) -> bool:
     """Write text whatever the locale says: UTF-8 if it can't be told otherwise."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     data = text.encode(encoding, "backslashreplace")
@@ -63,7 +67,7 @@ def _write(stream: Any, text: str) -> bool:
         stream.flush()
         buffer.write(data)
         buffer.flush()
-    except BrokenPipeError:
+    except in_vain:
         # A later flush, at the latest that of the interpreter at its end, must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return False
@@ -82,5 +86,5 @@ class Printer:
             self.note(line)
 
     def note(self, text: str) -> None:
-        """Print a line."""
-        _write(sys.stderr, printable(text) + "\n")
+        """Print a line; a run goes on though its terminal is gone, or its log's disk is full."""
+        _write(sys.stderr, printable(text) + "\n", in_vain=OSError)

@@ -8,10 +8,11 @@ before something that can't be taken back (the move itself is).
 
 Between a move and the barrier after it a power cut may undo the move, which is a crash like any
 other. What must not happen is a ref file that is renamed in before its content is on disk, and
-comes back empty. Where renames over a file wait for its content (ext4 unless it is mounted
-`noauto_da_alloc`, and tmpfs, which does not outlive a power cut anyway), nothing more is needed for
-a ref that exists; a new one, and everywhere else any, is written through a handle that syncs it by
-itself. (btrfs begins to write the content then, but does not wait for it.)
+comes back empty. Where renames over a file wait for its content (ext4 unless it is mounted with
+`noauto_da_alloc` or `data=writeback`, and tmpfs, which does not outlive a power cut anyway),
+nothing more is needed for a ref that exists; a new one, and everywhere else any, is written through
+a handle that syncs it by itself. (btrfs begins to write the content then, but does not wait for
+it.)
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ ROOM = 1 << 20
 """Bytes that must be free where a run is to write."""
 
 _ORDERED = frozenset({"ext4", "ext3", "tmpfs"})
+
+_UNORDERED = ("noauto_da_alloc", "data=writeback")
 
 
 def barrier(directory: str) -> None:
@@ -80,7 +83,7 @@ def ordered(mounts: Iterable[str], device: int) -> bool:
         words, _, rest = line.partition(" - ")
         if words.split(" ")[2:3] == [number]:
             kind, _, options = rest.strip().partition(" ")
-            return kind in _ORDERED and "noauto_da_alloc" not in options
+            return kind in _ORDERED and not any(option in options for option in _UNORDERED)
     return False
 
 

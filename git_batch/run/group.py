@@ -90,16 +90,18 @@ class RunGroup:
             except OSError:
                 self._refused = True
 
-        self._goal, self._refused = goal, False
-        self._move = Thread(target=move)
-        self._move.start()
+        self._goal, self._refused, self._move = goal, False, Thread(target=move)
+        try:
+            self._move.start()
+        except RuntimeError:  # the system gives us no thread: then not beside anything
+            self._move = None
+            move()
 
     def _wait(self) -> bool:
         """Wait for the last move; tell whether there was one and nothing refused it."""
-        if self._move is None:
-            return False
-        self._move.join()
-        return not self._refused
+        if self._move is not None:
+            self._move.join()
+        return self._goal is not None and not self._refused
 
 
 def _made(scratch: str) -> str | None:

@@ -116,6 +116,7 @@ def test_no_plan_is_said_as_ever(repo: Path) -> None:
         "elsewhere(lambda: sys.exit('said to nobody'))",
         "elsewhere(lambda: os.write(writer, b'\\x80\\x05half'))",
         "os.fork = no_fork",
+        "os.pipe = no_fork",
     ],
 )
 def test_a_reader_that_comes_to_nothing_leaves_the_reading_to_us(repo: Path, trouble: str) -> None:

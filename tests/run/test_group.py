@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -115,6 +116,22 @@ def test_who_leaves_is_out_of_it_and_goes_in_again_for_whatever_comes(
         run.leave()
     assert here() == before
     assert not Path(mine).exists()
+
+
+def test_a_machine_without_another_thread_was_a_bug_of_ours(
+    above: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    before = here()
+    monkeypatch.setattr(Thread, "start", refuse)
+    with RunGroup(str(tmp_path)) as run:
+        assert run.inside() is not None
+        assert here() != before
+        run.leave()
+        assert here() == before
+    assert not (tmp_path / FILE).exists()
 
 
 def test_a_group_that_was_never_entered_is_removed(

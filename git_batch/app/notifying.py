@@ -60,7 +60,7 @@ class Bell:
                 self._state = drive(context)
                 return self._state
         finally:
-            state = journal.state
+            state = journal.recorded
             trust.seen(repo, state.batch_id, journal.step, state.authorization)
 
     def event(self, event: Event, state: BatchState) -> None:
@@ -82,7 +82,8 @@ class Bell:
     ) -> None:
         if self._journal is None:
             return
-        state = self._state or self._journal.state
+        # What could not be published may never have been: nobody is told of it.
+        state = self._state or self._journal.recorded
         reason = state.reason
         if error is not None:
             outcome = "error"

@@ -82,6 +82,12 @@ class Journal:
         return self._state
 
     @property
+    def recorded(self) -> BatchState:
+        """The batch as of the newest event that is published: a crash can't take it back."""
+        assert self._base_state is not None
+        return self._base_state
+
+    @property
     def step(self) -> int:
         """The number of the newest event that is published: a crash can't take it back."""
         return self._base_step

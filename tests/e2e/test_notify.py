@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from git_batch.core.events import Event
-from git_batch.errors import PreconditionError
+from git_batch.errors import GitError, PreconditionError
+from git_batch.repo import durability
 from git_batch.run import notify
 from git_batch.run.performer import Performer
 from tests.conftest import git
@@ -132,6 +133,30 @@ def test_a_run_that_can_not_go_on_is_told(
     assert "somebody is in the way" in done.err
     assert heard(home) == ["end error"]
     assert facts(home, "end")["BATCH_REASON"] == "somebody is in the way"
+
+
+def test_a_commit_that_a_failing_disk_may_have_lost_was_told_as_made(
+    repo: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    barrier = durability.barrier
+
+    def fails(directory: str) -> None:
+        heads = git(repo, "for-each-ref", "--format=%(objectname)", "refs/heads").split()
+        if len(set(heads)) > 1:  # the batch's branch has moved on from main
+            raise GitError("could not write to disk: Input/output error")
+        barrier(directory)
+
+    write(repo, NOTIFY, GOOD)
+    with monkeypatch.context() as patch:
+        patch.setattr(durability, "barrier", fails)
+        near(repo, "start", "--yes", status=1)
+    assert heard(home) == ["end error"]
+    assert facts(home, "end")["BATCH_STATE"] == "running"
+    assert facts(home, "end")["BATCH_COUNT_COMMITTED"] == "0"
+    [only] = report(home, "end")["tasks"]
+    assert (only["state"], only["commit"]) == ("settled", None)
+    near(repo, "resume")
+    assert committed(repo) == ["a"]
 
 
 def test_what_never_began_is_not_told(repo: Path, home: Path) -> None:

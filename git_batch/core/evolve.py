@@ -54,6 +54,8 @@ def evolve(graph: Graph, state: BatchState | None, event: ev.Event, oid: Oid) ->
         changes |= {"stop": None, "reason": "", "next_action": ""}
     if flight is not None and phase is not None and phase is not flight.phase:
         changes["in_flight"] = replace(flight, phase=phase, since=event.at)
+    if status is BatchStatus.RUNNING and state.status is not BatchStatus.RUNNING:
+        changes["stop_requested"] = False  # it was asked of an earlier run
     moved = replace(state, **changes)
     handler = _HANDLERS.get(type(event))
     return handler(graph, moved, event, oid) if handler else moved

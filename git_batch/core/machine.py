@@ -274,10 +274,13 @@ def found(state: BatchState) -> BatchState:
 
 
 def reopen(state: BatchState) -> BatchState:
-    """Take up a stopped batch again; nothing is recorded before something happens."""
+    """Take up a stopped batch again; nothing is recorded before something happens.
+
+    Who asked for a stop asked it of a run that is gone.
+    """
     if state.status not in RESUMABLE:
         return state
-    return replace(state, status=BatchStatus.RUNNING)
+    return replace(state, status=BatchStatus.RUNNING, stop_requested=False)
 
 
 def accepts_empty(task: Task) -> bool:

@@ -89,7 +89,7 @@ BATCH: dict[tuple[BatchStatus, str], BatchStatus] = {
             "checked:failed",
         )
     },
-    # Asked of a run that has begun but recorded nothing yet.
+    # Asked just as the run ended (it is refused now): the next run does not heed it.
     (_H, "stop_requested"): _H,
     (_B, "stop_requested"): _B,
     **{(s, f"closed:{to}"): to for s in (_H, _B) for to in _CLOSINGS},

@@ -117,6 +117,15 @@ def test_a_closing_forgets_the_stop_request_and_the_parks_before_it() -> None:
     assert not asked.current.stop_requested
 
 
+def test_a_stop_that_came_after_the_end_stopped_the_next_run() -> None:
+    world = World(CHAIN, ends(a=[Outcome.BLOCKED]))
+    world.run()
+    world.append(ev.StopRequested(world.now(), PERSON))
+    world.decide(ev.Decision.RETRY, "a")
+    assert not world.current.stop_requested
+    assert world.resume().status is BatchStatus.COMPLETED
+
+
 def test_the_next_attempt_knows_nothing_of_the_one_before_but_its_feedback_and_history() -> None:
     world = World(plan(task("a", attempts=2)), ends(a=[Outcome.CHECK_FAILED]))
     stop_before(world, fx.StartAttempt)

@@ -1,0 +1,106 @@
+"""What a person asks of a run from another terminal, also just as it begins or ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from git_batch.app import beside as writing
+from git_batch.app import deciding, starting
+from git_batch.app.claiming import let_go
+from git_batch.app.session import Session, now, open_session
+from git_batch.core.events import Decision
+from git_batch.core.ids import BatchId, TaskId
+from git_batch.core.model import BatchState
+from git_batch.repo.journal import Journal
+from git_batch.repo.locks import RunLock
+from tests.e2e.beside import beside, opened
+from tests.e2e.job import Done, committed, task, told, write
+from tests.e2e.near import near
+
+RENEW = ("resume", "--max-tasks", "9", "--yes")
+ONE, TWO = task("one", "echo 1 >src/one"), task("two", "echo 2 >src/two")
+PARKED = task("one", "test -e .git/ok && echo 1 >src/one", "attempts = 1")
+
+
+@pytest.fixture
+def gate(repo: Path) -> Path:
+    """Give a fifo for the first task to wait at."""
+    path = repo.parent / "gate"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("command", [("stop",), RENEW], ids=["stop", "renewal"])
+@pytest.mark.parametrize(
+    ("parts", "options", "status", "state"),
+    [
+        ((ONE,), (), 0, "completed"),
+        ((PARKED, TWO), (), 1, "needs human"),
+        ((ONE, TWO), ("--max-tasks", "1"), 1, "budget stopped"),
+    ],
+)
+def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
+    repo: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    parts: tuple[str, ...],
+    options: tuple[str, ...],
+    status: int,
+    state: str,
+) -> None:
+    asked: list[Done] = []
+
+    def ended(session: Session, end: BatchState) -> BatchState:
+        """Do it when the end is recorded and the locks are still held."""
+        asked.append(near(repo, *command, status=3))
+        return let_go(session, end)
+
+    monkeypatch.setattr(writing, "PATIENCE", 0.1)
+    monkeypatch.setattr(starting, "let_go", ended)
+    write(repo, *parts)
+    near(repo, "start", "--yes", *options, status=status)
+    batch, [done] = told(repo)["batch_id"], asked
+    assert done.err.splitlines()[0] == f"error: batch '{batch}' is not running: it is {state}"
+    assert done.hints == [f"git batch status {batch}"]
+    assert told(repo)["authorization"]["seq"] == 1
+    assert "stop requested" not in near(repo, "log").out
+
+
+def test_a_run_that_has_just_begun_is_waited_for(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repo, PARKED, TWO)
+    near(repo, "start", "--yes", status=1)
+    monkeypatch.chdir(repo)
+    session = open_session()
+    batch = BatchId(told(repo)["batch_id"])
+
+    def begin(seconds: float) -> None:
+        """Record a first event, as the run does meanwhile."""
+        who = session.idents()
+        journal = Journal.load(session.repo, session.refs, batch, who=who, runner="host/run")
+        deciding.decide(session, journal, Decision.RETRY, [TaskId("one")], "", now())
+
+    monkeypatch.setattr(writing, "sleep", begin)
+    with RunLock(session.repo, batch, now()):
+        assert "to stop after its task" in near(repo, "stop").out
+    assert "stop requested" in near(repo, "log").out
+
+
+def test_a_stop_outlived_the_run_that_it_was_asked_of(repo: Path, gate: Path) -> None:
+    write(
+        repo,
+        task("one", f"test -e {gate}.open || read x <{gate}; echo 1 >src/one"),
+        TWO,
+    )
+    with beside(repo, "start", "--yes") as run, opened(gate, run):
+        near(repo, "stop")
+        run.kill()
+        run.wait(10)
+    assert "is not running" in near(repo, "stop", status=3).err
+    Path(f"{gate}.open").touch()
+    near(repo, "resume", "--kill-orphans")
+    assert committed(repo) == ["one", "two"]

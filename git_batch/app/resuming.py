@@ -26,7 +26,7 @@ from git_batch.app.starting import Outcome, take_branch
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId
-from git_batch.core.model import BatchState, accepted
+from git_batch.core.model import Authorization, BatchState, accepted
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import fingerprint, history, trust
@@ -173,7 +173,7 @@ def _renew_live(
 ) -> Outcome:
     """Renew a batch while somebody runs it."""
     who = session.idents()
-    seen: list[Renewal] = []
+    agreed: list[Authorization | None] = []
 
     def authorized(journal: Journal, at: datetime) -> ev.Authorized:
         state = journal.state
@@ -189,9 +189,10 @@ def _renew_live(
             who=who,
             at=at,
         )
-        if not seen:
+        # Once more where somebody else's renewal came first: this one is on top of that.
+        if agreed != [state.authorization]:
             confirm(offered)
-            seen.append(offered)
+            agreed[:] = [state.authorization]
         fresh = offered.authorization
         trust.confirm(session.repo, batch, fresh, {})
         return ev.Authorized(fresh.confirmed_at, fresh)

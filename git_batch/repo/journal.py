@@ -254,7 +254,7 @@ class Journal:
             if not isinstance(entry.event, ev.Authorized | ev.StopRequested):
                 raise StaleError(f"another process works on '{name}'")
             if isinstance(entry.event, ev.Authorized):
-                self._refuse_other_plan(entry.event, state)
+                self._refuse_other(entry.event, state)
             state, step = self.machine.evolve(state, entry.event, oid), entry.step
         tree = commits.read(self._repo, chain[0][0]).tree if chain else self._base_tree
         assert tree is not None
@@ -269,8 +269,13 @@ class Journal:
             self._fold(event)
             self.write()
 
-    def _refuse_other_plan(self, event: ev.Authorized, state: BatchState) -> None:
-        if event.authorization.plan_digest != state.plan_digest or self._new_plan is not None:
+    def _refuse_other(self, event: ev.Authorized, state: BatchState) -> None:
+        """Refuse a renewal by others that changes the plan, or under one that we made of the old.
+
+        Ours says all bounds as they were: appended unchanged, it would take back what they granted.
+        """
+        ours = any(isinstance(pending, ev.Authorized) for pending in self._pending)
+        if ours or event.authorization.plan_digest != state.plan_digest:
             raise StaleError(f"another process renewed batch '{state.batch_id}' meanwhile")
 
 

@@ -11,12 +11,12 @@ from git_batch.app import beside as writing
 from git_batch.app import deciding, starting
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, now, open_session
-from git_batch.core.events import Decision
+from git_batch.core.events import Decision, Event
 from git_batch.core.ids import BatchId, TaskId
 from git_batch.core.model import BatchState
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock
-from tests.e2e.beside import beside, opened
+from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import Done, committed, task, told, write
 from tests.e2e.near import near
 
@@ -53,13 +53,13 @@ def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
 ) -> None:
     asked: list[Done] = []
 
-    def ended(session: Session, end: BatchState) -> BatchState:
+    def at_the_end(session: Session, end: BatchState) -> BatchState:
         """Do it when the end is recorded and the locks are still held."""
         asked.append(near(repo, *command, status=3))
         return let_go(session, end)
 
     monkeypatch.setattr(writing, "PATIENCE", 0.1)
-    monkeypatch.setattr(starting, "let_go", ended)
+    monkeypatch.setattr(starting, "let_go", at_the_end)
     write(repo, *parts)
     near(repo, "start", "--yes", *options, status=status)
     batch, [done] = told(repo)["batch_id"], asked
@@ -104,3 +104,29 @@ def test_a_stop_outlived_the_run_that_it_was_asked_of(repo: Path, gate: Path) ->
     Path(f"{gate}.open").touch()
     near(repo, "resume", "--kill-orphans")
     assert committed(repo) == ["one", "two"]
+
+
+def test_of_two_renewals_at_once_the_second_restored_the_bounds_before_the_first(
+    repo: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repo, task("one", f"read x <{gate}; echo 1 >src/one"), TWO)
+    append, others = Journal.append, [("resume", "--max-tasks", "1", "--yes")]
+
+    def raced(self: Journal, event: Event) -> BatchState:
+        """Let another renewal be made between this one's making and its appending."""
+        if others:
+            near(repo, *others.pop())
+        return append(self, event)
+
+    with beside(repo, "start", "--yes", "--max-tasks", "2") as run:
+        with opened(gate, run) as go:
+            monkeypatch.setattr(Journal, "append", raced)
+            done = near(repo, "resume", "--qa-failures", "3", "--yes")
+            go.write("\n")
+        ended(run, 1)
+    status = told(repo)
+    assert status["authorization"]["seq"] == 3
+    bounds = status["budget"]
+    assert (bounds["max_tasks"], bounds["qa_failure_limit"]) == (1, 3)
+    assert done.out.count("a person has to confirm") == 2, "what is granted is what was shown"
+    assert committed(repo) == ["one"]

@@ -489,6 +489,21 @@ def test_a_plan_change_that_somebody_interferes_with_is_written_again_whole(repo
     assert not loaded.state.stop_requested
 
 
+def test_a_renewal_that_came_second_took_back_what_the_first_had_granted(repo: Path) -> None:
+    world = RecordedWorld(repo, CHAIN)
+    drive_to(world, fx.RunTask)
+    world.publish()
+    old = world.current.authorization
+    assert old is not None
+    first, second = world.load(), world.load()
+    first.append(ev.Authorized(world.now(), replace(old, seq=2, budget=Budget(max_tasks=1))))
+    with pytest.raises(StaleError, match="another process renewed"):
+        second.append(ev.Authorized(world.now(), replace(old, seq=2, fail_fast=True)))
+    state = world.load().state
+    assert state.authorization is not None
+    assert state.authorization.budget == Budget(max_tasks=1)
+
+
 @pytest.mark.parametrize("how", ["deleted", "set back"])
 def test_a_record_that_was_deleted_or_set_back_is_never_written_anew(repo: Path, how: str) -> None:
     world = RecordedWorld(repo, CHAIN)

@@ -8,6 +8,7 @@ from git_batch.cli.asking import ask
 from git_batch.cli.bounds import Asked
 from git_batch.cli.ending import ended
 from git_batch.cli.output import Printer, out
+from git_batch.core.model import BatchState
 from git_batch.errors import ExitCode
 from git_batch.run.context import Tools
 from git_batch.run.interrupt import Interrupt
@@ -24,9 +25,18 @@ def go_on(session: Session, request: ResumeRequest, asked: Asked) -> int:
     with Interrupt().install() as interrupt:
         outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
     if outcome.live:
-        out("renewed: the run that goes on takes it up before its next task")
-        return ExitCode.OK
+        return _told_live(outcome.state)
     return ended(outcome, interrupt, None)
+
+
+def _told_live(state: BatchState) -> int:
+    """Say what a renewal means to the run that goes on; a stop that was asked for stays so."""
+    if state.stop_requested:
+        out("renewed; the run was asked to stop, so it still ends after its task")
+        out(f"go on then: git batch resume {state.batch_id}")
+    else:
+        out("renewed: the run that goes on takes it up before its next task")
+    return ExitCode.OK
 
 
 def _show(renewal: Renewal) -> None:

@@ -89,7 +89,6 @@ def _authorized(g: Graph, s: BatchState, e: ev.Authorized, oid: Oid) -> BatchSta
         consecutive_failures=0,
         fresh_parks=0,
         halted=False,
-        stop_requested=False,
         agenda=agendas.build(g, kept, flight.task if flight else None),
     )
 

@@ -126,6 +126,14 @@ def test_a_stop_that_came_after_the_end_stopped_the_next_run() -> None:
     assert world.resume().status is BatchStatus.COMPLETED
 
 
+def test_a_renewal_withdrew_the_wish_to_stop_without_a_word() -> None:
+    world = World(CHAIN)
+    stop_before(world, fx.RunTask)
+    world.append(ev.StopRequested(world.now(), PERSON))
+    world.authorize()
+    assert world.drive().stop is StopReason.STOP_REQUESTED
+
+
 def test_the_next_attempt_knows_nothing_of_the_one_before_but_its_feedback_and_history() -> None:
     world = World(plan(task("a", attempts=2)), ends(a=[Outcome.CHECK_FAILED]))
     stop_before(world, fx.StartAttempt)

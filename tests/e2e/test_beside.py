@@ -106,6 +106,24 @@ def test_a_stop_outlived_the_run_that_it_was_asked_of(repo: Path, gate: Path) ->
     assert committed(repo) == ["one", "two"]
 
 
+def test_a_renewal_withdrew_a_stop_without_a_word(repo: Path, gate: Path) -> None:
+    write(repo, task("one", f"read x <{gate}; echo 1 >src/one"), TWO)
+    with beside(repo, "start", "--yes") as run:
+        with opened(gate, run) as go:
+            near(repo, "stop")
+            done = near(repo, *RENEW)
+            go.write("\n")
+        ended(run, 1)
+    batch = told(repo)["batch_id"]
+    assert done.out.splitlines()[-2:] == [
+        "renewed; the run was asked to stop, so it still ends after its task",
+        f"go on then: git batch resume {batch}",
+    ]
+    assert (told(repo)["outcome"], told(repo)["authorization"]["seq"]) == ("stop_requested", 2)
+    near(repo, "resume", batch)
+    assert committed(repo) == ["one", "two"]
+
+
 def test_of_two_renewals_at_once_the_second_restored_the_bounds_before_the_first(
     repo: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -486,7 +486,7 @@ def test_a_plan_change_that_somebody_interferes_with_is_written_again_whole(repo
     loaded = world.load()
     assert loaded.machine.plan == longer
     assert loaded.state == world.current
-    assert not loaded.state.stop_requested
+    assert loaded.state.stop_requested, "a renewal does not take back what somebody asked for"
 
 
 def test_a_renewal_that_came_second_took_back_what_the_first_had_granted(repo: Path) -> None:

@@ -1,15 +1,22 @@
-"""The claim on a slug: taken at the start, adopted by a resume, let go when the batch is over."""
+"""The claim on a slug: taken at the start, adopted by a resume, let go when the batch is over.
+
+Then nothing of it is claimed any more: what a run that was killed, or that was given up with a task
+in flight, has left of its claims on a remote is let go as well.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from git_batch.app.session import Session
 from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
+from git_batch.errors import GitError
 from git_batch.repo import claims
 from git_batch.repo.commits import Idents
+from git_batch.run.claiming import remote_claims
 
 _OVER = (BatchStatus.COMPLETED, BatchStatus.ABANDONED)
 
@@ -23,8 +30,14 @@ def claim(session: Session, slug: str, batch: BatchId, who: Idents, at: datetime
     claims.take(session.repo, session.refs, slug, batch, who=who, at=at)
 
 
-def let_go(session: Session, state: BatchState) -> BatchState:
-    """Let go of the slug if the batch is over, and give the state back."""
+def let_go(session: Session, state: BatchState, note: Callable[[str], None]) -> BatchState:
+    """Let go of slug and tasks, on a remote as well, if the batch is over; give the state back."""
     if state.status in _OVER:
         claims.release(session.repo, session.refs, state.slug, state.batch_id)
+        remote = remote_claims(session.repo, state)
+        try:
+            if remote is not None:
+                remote.release_all()
+        except GitError as error:
+            note(error.message)
     return state

@@ -72,7 +72,8 @@ def abandon(session: Session, batch: str | None, *, words: str, at: datetime) ->
         state = journal.state
         if state.status not in (*RESUMABLE, BatchStatus.FAILED):
             raise PreconditionError(f"batch '{state.batch_id}' is {state.status} already")
-        return let_go(session, decide(session, journal, ev.Decision.ABANDON, [], words, at))
+        state = decide(session, journal, ev.Decision.ABANDON, [], words, at)
+        return let_go(session, state, session.note)
 
 
 def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:

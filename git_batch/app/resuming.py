@@ -70,7 +70,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         preconditions.cleared_up(session, slug, branch, batch, tools.progress.note)
         follow(session, journal.state)
         if journal.state.status in _OVER:
-            let_go(session, journal.state)
+            let_go(session, journal.state, tools.progress.note)
             group.forget(session.repo.scratch)
             return _ended(journal, request)
         _no_orphans(session, batch, request)
@@ -83,7 +83,8 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         _renew(session, journal, request, loaded, confirm, who, tools)
         journal.take_up()
         claim(session, journal.state.slug, batch, who, tools.clock())
-        state = let_go(session, bell.drive(journal, who, runner))
+        state = bell.drive(journal, who, runner)
+        let_go(session, state, tools.progress.note)
         return Outcome(state, journal.machine.plan)
 
 

@@ -156,7 +156,8 @@ def start(
     with interruptible, Bell(session, tools) as bell, RunLock(session.repo, batch, at):
         aftermath.settle(session.repo, tools.progress.note)
         journal = _begin(session, proposal, batch, runner, at, tools)
-        state = let_go(session, bell.drive(journal, proposal.who, runner))
+        state = bell.drive(journal, proposal.who, runner)
+        let_go(session, state, tools.progress.note)
         return Outcome(state, proposal.plan)
 
 

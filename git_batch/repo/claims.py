@@ -155,23 +155,24 @@ def release(repo: Repository, refs: Refs, slug: str, batch: BatchId) -> None:
 
 
 class RemoteClaims:
-    """Claims on the tasks of one batch, on a remote."""
+    """Claims on the tasks of one batch, on a remote.
 
-    def __init__(
-        self, repo: Repository, remote: str, slug: str, batch: BatchId, who: commits.Idents
-    ) -> None:
-        self._repo, self._remote, self._slug = repo, remote, slug
-        self._batch, self._who = batch, who
+    Attributes:
+        remote: its name.
+    """
+
+    def __init__(self, repo: Repository, remote: str, slug: str, batch: BatchId) -> None:
+        self._repo, self.remote, self._slug, self._batch = repo, remote, slug, batch
         self._held: dict[TaskId, Oid] = {}
 
-    def take(self, task: TaskId, at: datetime) -> Claim | None:
+    def take(self, task: TaskId, who: commits.Idents, at: datetime) -> Claim | None:
         """Claim a task; None if it is ours now, else who holds it.
 
         Raises:
             GitError: the remote can't be asked; that is never "free".
         """
         ref = claim_ref(self._slug, task)
-        oid = write(self._repo, self._batch, task, who=self._who, at=at)
+        oid = write(self._repo, self._batch, task, who=who, at=at)
         pushed = self._push(f"{oid}:{ref}", f"--force-with-lease={ref}:")
         if pushed.status == 0:
             self._held[task] = oid
@@ -179,7 +180,7 @@ class RemoteClaims:
         held = self._ask(ref)
         if held is None:
             said = os.fsdecode(pushed.stderr).strip().splitlines()
-            raise GitError(f"could not claim '{task}' on '{self._remote}': {' '.join(said[-2:])}")
+            raise GitError(f"could not claim '{task}' on '{self.remote}': {' '.join(said[-2:])}")
         other = read(self._repo, held)
         if other.batch != self._batch:
             return other
@@ -187,30 +188,54 @@ class RemoteClaims:
         return None
 
     def release(self, task: TaskId) -> None:
-        """Let go of a task that is ours; what is not ours any more stays.
+        """Let go of a task that is ours, whoever took it; what is not ours stays.
 
         Raises:
             GitError: the remote can't be reached.
         """
-        held = self._held.pop(task, None)
-        if held is None:
-            return
         ref = claim_ref(self._slug, task)
+        held = self._held.pop(task, None) or self._ask(ref)
+        if held is not None and self._is_ours(held):
+            self._delete(ref, held)
+
+    def release_all(self) -> None:
+        """Let go of every task that is ours: what a killed run could not, included.
+
+        Raises:
+            GitError: the remote can't be reached.
+        """
+        self._held.clear()
+        for ref, held in self._listed(f"{NAMESPACE}{self._slug}/*").items():
+            if self._is_ours(held):
+                self._delete(ref, held)
+
+    def _is_ours(self, oid: Oid) -> bool:
+        try:
+            return read(self._repo, oid).batch == self._batch
+        except GitError:  # no claim at all
+            return False
+
+    def _delete(self, ref: str, held: Oid) -> None:
         result = self._push(f":{ref}", f"--force-with-lease={ref}:{held}")
         if result.status and self._ask(ref) == held:
-            raise GitError(f"could not release the claim on '{task}' on '{self._remote}'")
+            task = ref.rpartition("/")[2]
+            raise GitError(f"could not release the claim on '{task}' on '{self.remote}'")
 
     def _push(self, refspec: str, lease: str) -> Result:
-        return self._repo.git.call(["push", "--quiet", lease, self._remote, refspec])
+        return self._repo.git.call(["push", "--quiet", lease, self.remote, refspec])
 
     def _ask(self, ref: str) -> Oid | None:
         """Read a claim on the remote, and fetch what it names."""
-        found = self._repo.git.call(["ls-remote", self._remote, ref])
+        return self._listed(ref).get(ref)
+
+    def _listed(self, pattern: str) -> dict[str, Oid]:
+        """Read claims on the remote, and fetch what they name."""
+        found = self._repo.git.call(["ls-remote", self.remote, pattern])
         if found.status:
-            raise GitError(f"can't ask '{self._remote}' for claims")
-        words = found.stdout.split()
-        if not words:
-            return None
-        oid = Oid(words[0].decode("ascii"))
-        self._repo.git.run(["fetch", "--quiet", "--no-tags", self._remote, oid])
-        return oid
+            raise GitError(f"can't ask '{self.remote}' for claims")
+        lines = (line.split("\t") for line in os.fsdecode(found.stdout).split("\n") if line)
+        named = {ref: Oid(oid) for oid, ref in lines if ref.startswith(NAMESPACE)}
+        if named:
+            fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", self.remote]
+            self._repo.git.run([*fetch, *dict.fromkeys(named.values())])
+        return named

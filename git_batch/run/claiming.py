@@ -1,7 +1,8 @@
 """Claims on a remote around each task: taken before its command, let go once it has ended.
 
 A remote that can't be asked is "not now", never "free". A claim that is somebody else's parks the
-task with whose it is; ours from before a crash is adopted (`repo.claims`).
+task with whose it is; ours from before a crash is adopted (`repo.claims`). Who sees that a claim is
+gone takes the task for ended, so its end is published first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from git_batch.core.model import BatchState
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo.claims import RemoteClaims
+from git_batch.repo.repository import Repository
 from git_batch.run.context import RunContext
 
 _ENDS = ev.Committed | ev.BecameUnchanged | ev.Parked | ev.ReviewRequested | ev.Interrupted
@@ -23,14 +25,14 @@ class TaskClaims:
 
     def __init__(self, context: RunContext) -> None:
         self._c = context
-        self._remote = _remote(context, context.state)
+        self._remote = remote_claims(context.repo, context.state)
 
     def take(self, task: TaskId) -> Failure | None:
         """Claim a task; say why it can't be run here."""
         if self._remote is None:
             return None
         try:
-            other = self._remote.take(task, self._c.now())
+            other = self._remote.take(task, self._c.who, self._c.now())
         except GitError as error:
             return Failure(Outcome.STOPPED, error.message)
         if other is None:
@@ -38,17 +40,17 @@ class TaskClaims:
         return Failure(Outcome.CLAIMED_ELSEWHERE, f"claim held by {other}")
 
     def after(self, event: ev.Event) -> None:
-        """Let go of the claim of a task that has ended."""
+        """Let go of the claim of a task that has ended, whichever run took it."""
         if self._remote is None or not isinstance(event, _ENDS):
             return
+        self._c.journal.publish()
         try:
             self._remote.release(event.task)
         except GitError as error:
             self._c.tools.progress.note(error.message)
 
 
-def _remote(context: RunContext, state: BatchState) -> RemoteClaims | None:
+def remote_claims(repo: Repository, state: BatchState) -> RemoteClaims | None:
+    """Give a batch's claims on the remote that its authorization names; None if it names none."""
     name = state.authorization.claim if state.authorization else None
-    if name is None:
-        return None
-    return RemoteClaims(context.repo, name, state.slug, state.batch_id, context.who)
+    return RemoteClaims(repo, name, state.slug, state.batch_id) if name else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,10 @@ def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
 ) -> None:
     asked: list[Done] = []
 
-    def at_the_end(session: Session, end: BatchState) -> BatchState:
+    def at_the_end(session: Session, end: BatchState, note: Callable[[str], None]) -> BatchState:
         """Do it when the end is recorded and the locks are still held."""
         asked.append(near(repo, *command, status=3))
-        return let_go(session, end)
+        return let_go(session, end, note)
 
     monkeypatch.setattr(writing, "PATIENCE", 0.1)
     monkeypatch.setattr(starting, "let_go", at_the_end)

@@ -124,33 +124,64 @@ def machines(repo: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 def test_two_machines_cannot_claim_the_same_task(machines: tuple[Path, Path]) -> None:
     here, there = (
-        claims.RemoteClaims(opened(top)[0], "origin", "demo", batch, WHO)
+        claims.RemoteClaims(opened(top)[0], "origin", "demo", batch)
         for top, batch in zip(machines, (ONE, TWO), strict=True)
     )
     task = TaskId("t1")
-    assert here.take(task, AT) is None
-    other = there.take(task, AT)
+    assert here.take(task, WHO, AT) is None
+    other = there.take(task, WHO, AT)
     assert other is not None
     assert other.batch == ONE
     assert "since" in str(other)
     there.release(task)
-    assert there.take(task, AT) is not None, "only its holder lets go"
+    assert there.take(task, WHO, AT) is not None, "only its holder lets go"
     here.release(task)
-    assert there.take(task, AT) is None
+    assert there.take(task, WHO, AT) is None
 
 
 def test_our_own_claim_on_a_remote_is_adopted_after_a_crash(machines: tuple[Path, Path]) -> None:
     repo = opened(machines[0])[0]
-    first = claims.RemoteClaims(repo, "origin", "demo", ONE, WHO)
-    assert first.take(TaskId("t1"), AT) is None
-    again = claims.RemoteClaims(repo, "origin", "demo", ONE, WHO)
-    assert again.take(TaskId("t1"), AT) is None
+    first = claims.RemoteClaims(repo, "origin", "demo", ONE)
+    assert first.take(TaskId("t1"), WHO, AT) is None
+    again = claims.RemoteClaims(repo, "origin", "demo", ONE)
+    assert again.take(TaskId("t1"), WHO, AT) is None
     again.release(TaskId("t1"))
     assert git(machines[0], "ls-remote", "origin", "refs/batch/claims/*") == ""
 
 
+def test_a_claim_that_another_run_of_the_batch_took_was_never_let_go(
+    machines: tuple[Path, Path],
+) -> None:
+    repo, other = (opened(top)[0] for top in machines)
+    task, theirs = TaskId("t1"), TaskId("t2")
+    assert claims.RemoteClaims(repo, "origin", "demo", ONE).take(task, WHO, AT) is None
+    assert claims.RemoteClaims(other, "origin", "demo", TWO).take(theirs, WHO, AT) is None
+    again = claims.RemoteClaims(repo, "origin", "demo", ONE)
+    for name in (task, theirs):
+        again.release(name)
+    left = git(machines[0], "ls-remote", "origin", "refs/batch/claims/*").split()
+    assert left[1::2] == ["refs/batch/claims/demo/t2"]
+
+
+def test_all_claims_of_a_batch_are_let_go_and_nothing_else(machines: tuple[Path, Path]) -> None:
+    repo, other = (opened(top)[0] for top in machines)
+    here = claims.RemoteClaims(repo, "origin", "demo", ONE)
+    for name in ("t1", "t2"):
+        assert here.take(TaskId(name), WHO, AT) is None
+    there = claims.RemoteClaims(other, "origin", "demo", TWO)
+    assert there.take(TaskId("t3"), WHO, AT) is None
+    elsewhere = claims.RemoteClaims(repo, "origin", "demon", ONE)
+    assert elsewhere.take(TaskId("t1"), WHO, AT) is None
+    git(machines[0], "push", "-q", "origin", "main:refs/batch/claims/demo/no-claim")
+    claims.RemoteClaims(repo, "origin", "demo", ONE).release_all()
+    left = git(machines[0], "ls-remote", "origin", "refs/batch/claims/*").split()
+    names = [ref.removeprefix("refs/batch/claims/") for ref in left[1::2]]
+    assert names == ["demo/no-claim", "demo/t3", "demon/t1"]
+    assert not (machines[0] / ".git/FETCH_HEAD").exists(), "that is the person's"
+
+
 def test_a_remote_that_cannot_be_asked_never_counts_as_free(repo: Path, tmp_path: Path) -> None:
     git(repo, "remote", "add", "origin", str(tmp_path / "nowhere"))
-    claim = claims.RemoteClaims(opened(repo)[0], "origin", "demo", ONE, WHO)
+    claim = claims.RemoteClaims(opened(repo)[0], "origin", "demo", ONE)
     with pytest.raises(GitError, match="origin"):
-        claim.take(TaskId("t1"), AT)
+        claim.take(TaskId("t1"), WHO, AT)

@@ -153,8 +153,10 @@ def renewal(
     """Make the further authorization that a person is asked for; writes nothing.
 
     Raises:
+        UsageError: there is no such remote for claims.
         PreconditionError: it would stop the batch at once.
     """
+    preconditions.remote_exists(session, bounds.claim)
     old, now = state.authorization, max(at, state.updated_at)
     granted = old.budget if old else plan.budget
     to_come = loaded.plan if loaded else replace(plan, budget=granted)

@@ -25,14 +25,15 @@ class TaskClaims:
 
     def __init__(self, context: RunContext) -> None:
         self._c = context
-        self._remote = remote_claims(context.repo, context.state)
+        self._known: dict[str, RemoteClaims] = {}
 
     def take(self, task: TaskId) -> Failure | None:
         """Claim a task; say why it can't be run here."""
-        if self._remote is None:
+        remote = self._remote()
+        if remote is None:
             return None
         try:
-            other = self._remote.take(task, self._c.who, self._c.now())
+            other = remote.take(task, self._c.who, self._c.now())
         except GitError as error:
             return Failure(Outcome.STOPPED, error.message)
         if other is None:
@@ -41,13 +42,21 @@ class TaskClaims:
 
     def after(self, event: ev.Event) -> None:
         """Let go of the claim of a task that has ended, whichever run took it."""
-        if self._remote is None or not isinstance(event, _ENDS):
+        if self._remote() is None or not isinstance(event, _ENDS):
             return
         self._c.journal.publish()
-        try:
-            self._remote.release(event.task)
-        except GitError as error:
-            self._c.tools.progress.note(error.message)
+        for remote in self._known.values():
+            try:
+                remote.release(event.task)
+            except GitError as error:
+                self._c.tools.progress.note(error.message)
+
+    def _remote(self) -> RemoteClaims | None:
+        """Give the claims on the remote that is asked for now: a renewal may name another one."""
+        remote = remote_claims(self._c.repo, self._c.state)
+        if remote is None:
+            return None
+        return self._known.setdefault(remote.remote, remote)
 
 
 def remote_claims(repo: Repository, state: BatchState) -> RemoteClaims | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from git_batch.errors import GitError
 from git_batch.repo.claims import RemoteClaims
 from git_batch.run.performer import Performer
 from tests.conftest import git
+from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import committed, task, told, write
 from tests.e2e.near import near, record
 
@@ -98,3 +101,33 @@ def test_a_task_was_free_for_others_before_its_commit_was_on_record(
     near(repo, "start", "--yes", "--claim", "origin")
     assert seen == ["one: committed", "two: unchanged"]
     assert claimed(bare) == []
+
+
+def test_claims_that_a_renewal_asked_for_were_not_taken_by_the_live_run(
+    repo: Path, bare: Path
+) -> None:
+    gate, seen = repo.parent / "gate", repo.parent / "seen"
+    os.mkfifo(gate)
+    look = shlex.join(["git", "-C", str(bare), "for-each-ref", "refs/batch/claims"])
+    write(
+        repo,
+        task("one", f"read x <{gate}; echo 1 >src/one"),
+        task("two", f"{look} >{seen}; echo 2 >src/two"),
+    )
+    with beside(repo, "start", "--yes") as run:
+        with opened(gate, run) as go:
+            refused = near(repo, "resume", "--claim", "nowhere", "--yes", status=2)
+            assert "there is no remote 'nowhere'" in refused.err
+            near(repo, "resume", "--claim", "origin", "--yes")
+            go.write("\n")
+        ended(run, 0)
+    assert "refs/batch/claims/demo/two" in seen.read_text()
+    assert claimed(bare) == []
+
+
+def test_a_remote_that_does_not_exist_is_no_renewal(repo: Path) -> None:
+    write(repo, ONE, TWO)
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    bounds = ("--max-tasks", "2", "--claim", "nowhere", "--yes")
+    assert "there is no remote 'nowhere'" in near(repo, "resume", *bounds, status=2).err
+    assert told(repo)["authorization"]["seq"] == 1

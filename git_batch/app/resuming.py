@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from git_batch.app import aftermath, preconditions, renewing
+from git_batch.app import aftermath, preconditions, readiness, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.following import follow
@@ -79,7 +79,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         if request.plan is not None:
             state, plan = journal.state, journal.machine.plan
             loaded = renewing.changed_plan(session, state, plan, request.plan)
-        _ready(session, journal.state, loaded.files if loaded else ())
+        _ready(session, journal.state, loaded.files if loaded else (), tools.progress.note)
         _renew(session, journal, request, loaded, confirm, who, tools)
         journal.take_up()
         claim(session, journal.state.slug, batch, who, tools.clock())
@@ -98,15 +98,16 @@ def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
     return Outcome(state, journal.machine.plan)
 
 
-def _ready(session: Session, state: BatchState, plan_files: Sequence[str]) -> None:
+def _ready(
+    session: Session, state: BatchState, plan_files: Sequence[str], note: Callable[[str], None]
+) -> None:
     """See that the working tree is where the batch left it, or can be put there."""
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
     untouched = state.enrolled == 0 and state.in_flight is None
-    excluded = accepted(state.authorization)
-    if state.in_flight is None:
-        own = preconditions.untracked_among(session, plan_files) if plan_files else ()
-        preconditions.refuse_dirt(preconditions.still_clean(session, (*excluded, *own)))
+    own = preconditions.untracked_among(session, plan_files) if plan_files else ()
+    excluded = (*accepted(state.authorization), *own)
+    readiness.refuse_unknown(session, state, excluded)
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.repo.symbolic_head() != name and session.refs.read(name) is not None:
@@ -114,6 +115,7 @@ def _ready(session: Session, state: BatchState, plan_files: Sequence[str]) -> No
             f"batch '{state.batch_id}' goes on in '{state.branch}', which is not checked out",
             f"git switch {state.branch}",
         )
+    readiness.settle_files(session, state, excluded, note)
 
 
 def _renew(
@@ -144,7 +146,7 @@ def _renew(
     if confirm(offered):
         session.repo.look_again()
         _same_as_asked(offered, offer(at=tools.clock()), loaded)
-    _ready(session, state, loaded.files if loaded else ())
+    _ready(session, state, loaded.files if loaded else (), tools.progress.note)
     renewing.record(session, journal, offered, loaded, tools.clock())
 
 

@@ -46,7 +46,7 @@ def tips_differ(
         GitError: objects that decide it can't be read; that is never "no drift".
     """
     branch = batch.branch
-    if tip == head or (tip is not None and _is_settled(read, flight, tip)):
+    if tip == head or (tip is not None and is_settled(read, flight, tip)):
         return None
     if tip is None:
         return Drift(
@@ -78,7 +78,7 @@ def _moved(read: Read, branch: str, tip: Oid, head: Oid) -> Drift:
     )
 
 
-def _is_settled(read: Read, flight: InFlight | None, tip: Oid) -> bool:
+def is_settled(read: Read, flight: InFlight | None, tip: Oid) -> bool:
     """Tell whether the tip is the settled commit of the task in flight (a crash window)."""
     if flight is None or flight.phase is not Phase.SETTLED:
         return False

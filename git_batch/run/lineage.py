@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from git_batch.core import trailers
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import Drift
 from git_batch.core.model import BatchState, InFlight
 from git_batch.core.tip import Header
-from git_batch.core.tips import tips_differ
+from git_batch.core.tips import is_settled, tips_differ
 from git_batch.repo import commits
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
@@ -22,3 +23,18 @@ def drift_of(
     """Compare a branch's tip with the head that the record expects; errors as of `tips_differ`."""
     tip = refs.read(f"refs/heads/{batch.branch}")
     return tips_differ(lambda oid: commits.read(repo, oid), batch, tip, head, flight)
+
+
+def is_made(repo: Repository, flight: InFlight | None, tip: Oid | None) -> bool:
+    """Tell whether a branch's tip is the settled commit to the last byte, made before a crash."""
+    if flight is None or tip is None or tip == flight.parent:
+        return False
+    facts = commits.read(repo, tip)
+    return is_settled(lambda _: facts, flight, tip) and facts.message == message_of(flight)
+
+
+def message_of(flight: InFlight) -> bytes:
+    """Give the whole message of the settled commit: its last trailer names the event."""
+    assert flight.settled
+    assert flight.message
+    return trailers.with_trailers(flight.message, [(trailers.RECORD, flight.settled)])

@@ -12,7 +12,6 @@ from typing import Any
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
-from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.machine import Facts
@@ -25,7 +24,7 @@ from git_batch.repo.trees import diff, paths_of
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
 from git_batch.run.context import RunContext
-from git_batch.run.lineage import drift_of
+from git_batch.run.lineage import drift_of, is_made, message_of
 from git_batch.run.pausing import pause
 from git_batch.run.reviewing import Reviewer
 from git_batch.run.settling import Settler
@@ -219,9 +218,8 @@ class Performer:
 
     def _make_commit(self, flight: InFlight) -> ev.Event:
         c = self._c
-        message = _message(flight)
         tip = c.refs.read(c.branch)
-        if tip is not None and tip != flight.parent and self._is_it(tip, flight, message):
+        if tip is not None and is_made(c.repo, flight, tip):
             self._set_index(flight)  # a power cut may have kept the one and not the other
             return ev.Committed(c.now(), flight.task, tip)
         if tip != flight.parent:
@@ -255,7 +253,7 @@ class Performer:
                 c.repo,
                 tree=flight.tree,
                 parents=[flight.parent],
-                message=_message(flight),
+                message=message_of(flight),
                 who=c.who,
                 at=flight.since,
                 sign=self._sign,
@@ -268,12 +266,6 @@ class Performer:
             if newer.settled == flight.settled:
                 return flight, commit, synced
             flight = newer
-
-    def _is_it(self, tip: Oid, flight: InFlight, message: bytes) -> bool:
-        """Tell whether the branch's tip is the settled commit, made before a crash."""
-        facts = commits.read(self._c.repo, tip)
-        expected = ((flight.parent,), flight.tree, message)
-        return (facts.parents, facts.tree, facts.message) == expected
 
     def _set_index(self, flight: InFlight) -> None:
         """Set the person's index for exactly the changed paths, before the branch moves.
@@ -334,10 +326,3 @@ class Performer:
         return ev.Closed(
             self._c.now(), effect.status, effect.stop, effect.reason, effect.next_action
         )
-
-
-def _message(flight: InFlight) -> bytes:
-    """Give the whole message of the settled commit: its last trailer names the event."""
-    assert flight.settled
-    assert flight.message
-    return trailers.with_trailers(flight.message, [(trailers.RECORD, flight.settled)])

@@ -71,7 +71,7 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
         names = ", ".join(f"'{quote(path)}'" for path in done.left[:5])
         raise PreconditionError(
             f"kept work of '{flight.task}' can't be applied: {names} are in the way",
-            "commit them elsewhere or put them away with 'git stash', then: git batch resume",
+            "commit them elsewhere, or 'git stash -u' puts them away; then: git batch resume",
         )
     return None
 

@@ -1,10 +1,10 @@
-"""Has somebody moved the batch branch since the record's newest event? Asked before each start."""
+"""The branch against the record: has somebody moved it, and is what was decided made already?"""
 
 from __future__ import annotations
 
 from git_batch.core import trailers
 from git_batch.core.ids import Oid
-from git_batch.core.lineage import Drift
+from git_batch.core.lineage import FOREIGN, Drift
 from git_batch.core.model import BatchState, InFlight
 from git_batch.core.tip import Header
 from git_batch.core.tips import is_settled, tips_differ
@@ -23,6 +23,15 @@ def drift_of(
     """Compare a branch's tip with the head that the record expects; errors as of `tips_differ`."""
     tip = refs.read(f"refs/heads/{batch.branch}")
     return tips_differ(lambda oid: commits.read(repo, oid), batch, tip, head, flight)
+
+
+def ground_of(repo: Repository, refs: Refs, state: BatchState) -> Oid:
+    """Name the commit that the files stand on: what a person put on top is in them, too."""
+    found = drift_of(repo, refs, state, state.head, state.in_flight)
+    if found is None or found.kind != FOREIGN or found.commit is None:
+        return state.head
+    checked_out = repo.symbolic_head() == f"refs/heads/{state.branch}"
+    return found.commit if checked_out else state.head
 
 
 def is_made(repo: Repository, flight: InFlight | None, tip: Oid | None) -> bool:

@@ -24,7 +24,7 @@ from git_batch.repo.trees import diff, paths_of
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
 from git_batch.run.context import RunContext
-from git_batch.run.lineage import drift_of, is_made, message_of
+from git_batch.run.lineage import drift_of, ground_of, is_made, message_of
 from git_batch.run.pausing import pause
 from git_batch.run.reviewing import Reviewer
 from git_batch.run.settling import Settler
@@ -128,7 +128,7 @@ class Performer:
         if verdict is not None:
             return verdict
         assert flight.tree is not None
-        ref, changed = self._keep_tree(flight, flight.tree)
+        ref, changed = self._keep_tree(flight, flight.tree, flight.parent)
         assert ref is not None
         return ev.ReviewRequested(
             at=self._c.now(),
@@ -143,14 +143,14 @@ class Performer:
 
     def _keep(self, effect: fx.KeepWork) -> ev.Event:
         c, flight = self._c, effect.flight
-        base = c.repo.tree_of(c.state.head)
+        ground = ground_of(c.repo, c.refs, c.state)
         if not c.log.begun and flight.log is None:
             c.log.recover()
             self._tasks.keep_log(flight, at_once=True)
         if c.state.stale:
             c.scanner.unhide()
-        c.scanner.begin(base)
-        ref, changed = self._keep_tree(flight, self._tasks.scan_to_keep())
+        c.scanner.begin(c.repo.tree_of(ground))
+        ref, changed = self._keep_tree(flight, self._tasks.scan_to_keep(), ground)
         now, shown, total = c.now(), changed[:KEEP], len(changed)
         match effect.ending:
             case fx.Rework():
@@ -163,17 +163,19 @@ class Performer:
                     now, flight.task, flight.attempt, failure, action, ref, shown, total
                 )
 
-    def _keep_tree(self, flight: InFlight, tree: Oid) -> tuple[str | None, tuple[bytes, ...]]:
+    def _keep_tree(
+        self, flight: InFlight, tree: Oid, ground: Oid
+    ) -> tuple[str | None, tuple[bytes, ...]]:
         """Keep a tree as the attempt's work unless that is done already; put its paths back."""
         c = self._c
-        base = c.repo.tree_of(c.state.head)
+        base = c.repo.tree_of(ground)
         changes = diff(c.repo.objects, base, tree)
         ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
         kept = c.refs.read(ref)
         if kept is None and changes:
             own = c.refs.read(f"{ref}-commits")
             title = f"{flight.task}: attempt {flight.attempt} of {c.state.batch_id}"
-            parents = [c.state.head, *([own] if own else [])]
+            parents = [ground, *([own] if own else [])]
             attempts.keep(
                 c.repo, c.refs, ref, tree=tree, parents=parents, title=title, who=c.who, at=c.now()
             )
@@ -186,16 +188,20 @@ class Performer:
 
     def _put_back(self, base: Oid, tree: Oid) -> None:
         """Put an attempt's paths back; go on only if nothing else is left in the way."""
-        progress = self._c.tools.progress
-        done = restore(self._c.scanner, base, tree)
-        for path, place in done.kept.items():
-            progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
-        if done.left:
-            names = "\n".join(f"\t{quote(p)}" for p in done.left[:20])
+        left = self._restore(base, tree)
+        if left:
+            names = "\n".join(f"\t{quote(p)}" for p in left[:20])
             raise PreconditionError(
                 f"these paths were changed by somebody else and are left as they are:\n{names}",
-                "commit them elsewhere or put them away with 'git stash', then: git batch resume",
+                "commit them elsewhere, or 'git stash -u' puts them away; then: git batch resume",
             )
+
+    def _restore(self, base: Oid, tree: Oid) -> list[bytes]:
+        """Put an attempt's paths back; give those that are somebody else's by now."""
+        done = restore(self._c.scanner, base, tree)
+        for path, place in done.kept.items():
+            self._c.tools.progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
+        return done.left
 
     def _settle(self, effect: fx.Settle) -> ev.Event:
         flight = effect.flight
@@ -285,9 +291,16 @@ class Performer:
             c.tools.progress.note(f"left as it is in your index: '{quote(path)}'")
 
     def _displaced(self, flight: InFlight) -> ev.Event:
-        """Somebody moved the branch between `settled` and the commit: keep the work, stop."""
+        """Somebody moved the branch between `settled` and the commit: keep the work, stop.
+
+        Where they only put commits on top, the task's next attempt begins there, so its work leaves
+        the files. Else a person puts the branch right first, and the files stay as they are.
+        """
         assert flight.tree is not None
         ref, changed = self._keep_settled(flight)
+        ground = ground_of(self._c.repo, self._c.refs, self._c.state)
+        if ground != self._c.state.head:
+            self._restore(self._c.repo.tree_of(ground), flight.tree)
         return ev.Interrupted(
             self._c.now(),
             flight.task,
@@ -299,7 +312,7 @@ class Performer:
         )
 
     def _keep_settled(self, flight: InFlight) -> tuple[str, tuple[bytes, ...]]:
-        """Keep the settled tree; files stay as they are, since the branch is not ours now."""
+        """Keep the settled tree, unless that is done already."""
         c = self._c
         assert flight.tree is not None
         ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)

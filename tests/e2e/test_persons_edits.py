@@ -10,19 +10,19 @@ import pytest
 from git_batch.repo import index
 from tests.conftest import git
 from tests.e2e import scene as scenes
-from tests.e2e.job import BRANCH, Done, batch, committed, here, task, tasks, write
+from tests.e2e.job import BRANCH, Done, batch, committed, here, refs, task, tasks, write
 from tests.e2e.scene import Killer
 
-LOCKED = 'check = ": >.git/index.lock"'
-"""Has the index locked when the task's commit is to be made."""
+LOCKED = """check = '[ -e .git/once ] || { : >.git/once; : >.git/index.lock; }'"""
+"""Has the index locked when the task's commit is to be made for the first time."""
 
 ONE = "echo one >>src/a; echo new >src/one; rm src/b"
 TWO = task("two", "echo two >src/two")
 
 
-def stopped_settled(top: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+def stopped_settled(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bring a batch to a task that is settled and could not be committed."""
-    write(top, task("one", ONE, LOCKED, *more), TWO)
+    write(top, task("one", ONE, LOCKED), TWO)
     with monkeypatch.context() as patch:
         patch.setattr(index, "LOCK_WAIT", 0.1)
         assert "index.lock" in here(top, "start", "--yes", status=1).err
@@ -137,3 +137,61 @@ def test_what_went_wrong_edits_after_a_commit_that_was_not_recorded_became_the_n
     put_away(scene.top, refused(scene.top, "src/mine", "src/one"))
     here(scene.top, "resume")
     whole(scene.top)
+
+
+def foreign(top: Path, *more: str) -> None:
+    """Resume, which stops at a person's commit on top; the work is kept and in nobody's way."""
+    assert "git batch bless" in here(top, "resume", *more, status=1).out
+    assert git(top, "status", "--porcelain") == "?? batch.toml"
+
+
+def test_what_went_wrong_a_displaced_settled_task_was_applied_twice(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_settled(repo, monkeypatch)
+    (repo / "mine").write_text("mine\n")
+    git(repo, "add", "mine")
+    git(repo, "commit", "-qm", "mine")
+    foreign(repo)
+    here(repo, "bless", "-m", "mine")
+    here(repo, "resume")
+    here(repo, "verify")
+    assert committed(repo) == ["one", "two"]
+    assert git(repo, "show", f"{BRANCH}:src/a") == "a\none"
+    assert git(repo, "show", f"{BRANCH}:mine") == "mine"
+
+
+def test_what_a_person_has_on_their_branch_stays_where_a_settled_task_is_displaced(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_settled(repo, monkeypatch)
+    (repo / "src/a").write_text("theirs\n")
+    git(repo, "commit", "-qm", "theirs", "src/a")
+    (repo / "src/one").write_text("not committed\n")
+    assert "git batch bless" in here(repo, "resume", status=1).out
+    assert git(repo, "status", "--porcelain").split("\n") == ["?? batch.toml", "?? src/one"]
+    assert (repo / "src/a").read_text() == "theirs\n"
+    here(repo, "bless", "-m", "mine")
+    refused(repo, "src/one")
+
+
+def test_what_went_wrong_a_commit_on_top_of_a_killed_attempt_was_reverted(repo: Path) -> None:
+    killed = f"[ -e .git/once ] || {{ : >.git/once; {ONE}; kill -9 $PPID; sleep 1; exit; }}; {ONE}"
+    write(repo, task("one", killed), TWO)
+    batch(repo, "start", "--yes", status=-9)
+    (repo / "src/mine").write_text("mine\n")
+    git(repo, "add", "src/mine")
+    git(repo, "commit", "-qm", "mine")
+    foreign(repo, "--kill-orphans")
+    here(repo, "bless", "-m", "mine")
+    here(repo, "resume")
+    here(repo, "verify")
+    assert committed(repo) == ["one", "two"]
+    assert git(repo, "show", f"{BRANCH}:src/mine") == "mine"
+    assert git(repo, "show", f"{BRANCH}:src/a") == "a\none"
+    kept = next(name for name in refs(repo) if name.endswith("/attempts/one/1"))
+    assert git(repo, "diff", "--name-only", f"{kept}^", kept).split() == [
+        "src/a",
+        "src/b",
+        "src/one",
+    ]

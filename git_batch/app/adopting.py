@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_task, must_be_allowed
+from git_batch.app.readiness import between_attempts
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core import trailers
@@ -47,6 +48,7 @@ def _from_working_tree(
     session: Session, journal: Journal, task: TaskId, words: str, at: datetime
 ) -> BatchState:
     state = journal.state
+    _nothing_half_done(state)
     name = f"refs/heads/{state.branch}"
     if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
         raise PreconditionError(
@@ -66,6 +68,17 @@ def _from_working_tree(
         )
     said = _said(session, state.tasks[task], None)
     return _adopt(session, journal, task, words, at, Work(tree, state.head, said))
+
+
+def _nothing_half_done(state: BatchState) -> None:
+    """Refuse while the files hold another task's work: nobody can tell what of them is the fix."""
+    flight = state.in_flight
+    if flight is not None and not between_attempts(state):
+        raise PreconditionError(
+            f"'{flight.task}' is in flight, so what is in the working tree may be its work",
+            "move your fix elsewhere; what is there is kept as that task's when it goes on",
+            f"let it end first: git batch resume {state.batch_id}",
+        )
 
 
 def _adopt(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, outcomes, refs, tasks, told, write
+from tests.e2e.job import batch as alone
 from tests.e2e.job import here as batch
 from tests.e2e.job import task as entry
 
@@ -75,6 +76,38 @@ def test_kept_work_can_be_adopted_or_gone_on_from(repo: Path) -> None:
     attempt = next(name for name in refs(repo) if "/attempts/c/2" in name)
     assert git(repo, "show", f"{attempt}:src/c2") == "good x", "it saw the kept src/c"
     assert "no work of attempt 9" in batch(repo, "retry", "c", "--from-attempt", "9", status=2).err
+
+
+def interrupted(top: Path, how: str, status: int) -> None:
+    """Bring a batch to a parked 'a' and to a 'b' whose first attempt ends its run."""
+    once = f"[ -e .git/once ] || {{ : >.git/once; {how}; }}; echo whole >src/half"
+    write(top, entry("a", "exit 1", "attempts = 1"), entry("b", once))
+    alone(top, "start", "--yes", status=status)
+
+
+def test_what_went_wrong_a_fix_took_another_tasks_half_done_work(repo: Path) -> None:
+    interrupted(repo, "echo half >src/half; kill -9 $PPID; exit", -9)
+    (repo / "src/fix").write_text("fix\n")
+    before = refs(repo)
+    refused = batch(repo, "adopt", "a", status=3)
+    assert "'b' is in flight" in refused.err
+    assert refs(repo) == before
+    assert (repo / "src/fix").read_text() == "fix\n"
+    (repo / "src/fix").rename(repo / ".git/fix")
+    batch(repo, "resume", "--kill-orphans", status=1)
+    (repo / ".git/fix").rename(repo / "src/fix")
+    batch(repo, "adopt", "a")
+    batch(repo, "resume")
+    assert committed(repo) == ["b", "a"]
+    assert git(repo, "diff", "--name-only", f"{BRANCH}~1", BRANCH) == "src/fix"
+
+
+def test_between_two_attempts_of_another_task_a_fix_can_be_taken(repo: Path) -> None:
+    interrupted(repo, "kill -TERM $PPID; sleep 9", 143)
+    (repo / "src/fix").write_text("fix\n")
+    batch(repo, "adopt", "a")
+    batch(repo, "resume")
+    assert sorted(committed(repo)) == ["a", "b"]
 
 
 def test_skipping_with_dependents_completes_the_batch(repo: Path) -> None:

@@ -1,8 +1,8 @@
 """`git batch adopt`: a person's fix, or kept work, becomes a parked task's work.
 
 The fix is what the working tree holds on top of the batch branch. It is compared with the task's
-scope at once, kept under a ref, and put back; `resume` then applies it like accepted work: scope,
-checks, hooks, one commit.
+scope at once, kept under a ref, recorded, and only then put away; `resume` does that if it could
+not be done, and applies the fix like accepted work: scope, checks, hooks, one commit.
 """
 
 from __future__ import annotations
@@ -61,13 +61,11 @@ def _from_working_tree(
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
     _must_fit(session, journal, task, tip, tree)
     _keep(session, journal, task, tree, at)
-    done = restore(scanner, tip, tree)
-    if done.left:
-        raise PreconditionError(
-            f"'{quote(done.left[0])}' changed while it was being kept", "try again"
-        )
     said = _said(session, state.tasks[task], None)
-    return _adopt(session, journal, task, words, at, Work(tree, state.head, said))
+    state = _adopt(session, journal, task, words, at, Work(tree, state.head, said))
+    for path in restore(scanner, tip, tree).left:
+        session.note(f"'{quote(path)}' changed while the fix was taken; it stays as it is now")
+    return state
 
 
 def _nothing_half_done(state: BatchState) -> None:
@@ -121,7 +119,7 @@ def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: 
 def _keep(session: Session, journal: Journal, task: TaskId, tree: Oid, at: datetime) -> None:
     state = journal.state
     number = next_attempt(state.tasks.get(task))
-    ref = f"{attempts.attempt_ref(state.batch_id, task, number)}-adopted"
+    ref = attempts.adopted_ref(state.batch_id, task, number)
     old = session.refs.read(ref)
     made = attempts.commit_work(
         session.repo,

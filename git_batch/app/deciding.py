@@ -129,12 +129,13 @@ class Deciding:
 
 
 def kept_work(session: Session, batch: BatchId, task: TaskId, n: int) -> tuple[Oid, Oid]:
-    """Find the kept work of an attempt: its tree, and the commit that it began on.
+    """Find the kept work of an attempt, or what it was given: its tree, and what that began on.
 
     Raises:
         UsageError: none is kept here.
     """
-    tip = session.refs.read(attempts.attempt_ref(batch, task, n))
+    read = session.refs.read
+    tip = read(attempts.attempt_ref(batch, task, n)) or read(attempts.adopted_ref(batch, task, n))
     if tip is None:
         raise UsageError(
             f"no work of attempt {n} of '{task}' is kept here", f"git batch show {task}"

@@ -7,8 +7,9 @@ would take it for a task's work. In the middle of an attempt nobody can tell, an
 is kept as the attempt's.
 
 Files may also *lag behind*: somebody put a settled task's work away (`git stash`, `git checkout`),
-or a crash came before they followed. Those still are as they were before, so nothing can be lost
-of them, and they are brought to where they belong.
+or a crash came after a person's fix was recorded as a task's work and before it was put away. What
+is in those is kept elsewhere, so nothing can be lost of them, and they are brought to where they
+belong.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from git_batch.app.session import Session
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState
-from git_batch.core.standing import Phase
+from git_batch.core.standing import Phase, TaskStatus
 from git_batch.repo.repository import Dirt
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff
@@ -32,7 +33,9 @@ _NAMED = 5
 Note = Callable[[str], None]
 
 
-def refuse_unknown(session: Session, state: BatchState, excluded: Sequence[bytes]) -> None:
+def refuse_unknown(
+    session: Session, state: BatchState, excluded: Sequence[bytes], note: Note
+) -> None:
     """Refuse what no task has changed, where the files have to be as the branch's tip.
 
     Args:
@@ -41,8 +44,23 @@ def refuse_unknown(session: Session, state: BatchState, excluded: Sequence[bytes
     Raises:
         PreconditionError: there is something; it is named.
     """
-    if between_attempts(state):
-        preconditions.refuse_dirt(preconditions.still_clean(session, excluded))
+    if not between_attempts(state):
+        return
+    dirt = preconditions.still_clean(session, excluded)
+    adopted = _adopted(session, state) if dirt else []
+    if adopted:
+        bring(session, excluded, session.repo.tree_of(state.head), adopted, note)
+        dirt = preconditions.still_clean(session, excluded)
+    preconditions.refuse_dirt(dirt)
+
+
+def _adopted(session: Session, state: BatchState) -> list[Oid]:
+    """List the fixes that are recorded as tasks' work and may be in the files still."""
+    name = f"refs/heads/{state.branch}"
+    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
+        return []
+    waiting = [r for r in state.tasks.values() if r.status is TaskStatus.PENDING and r.apply_only]
+    return [r.work for r in waiting if r.work is not None and r.work_base == state.head]
 
 
 def between_attempts(state: BatchState) -> bool:
@@ -69,23 +87,29 @@ def settle_files(
     assert flight.tree is not None
     tip = session.refs.read(f"refs/heads/{state.branch}")
     if tip == flight.parent:
-        bring(session, excluded, flight.tree, session.repo.tree_of(flight.parent), note)
+        bring(session, excluded, flight.tree, [session.repo.tree_of(flight.parent)], note)
     elif is_made(session.repo, flight, tip):
-        bring(session, excluded, flight.tree, flight.tree, note)
+        bring(session, excluded, flight.tree, [flight.tree], note)
 
 
-def bring(session: Session, excluded: Sequence[bytes], tree: Oid, before: Oid, note: Note) -> None:
-    """Bring files to a tree if all that differ from it are as in the tree `before`.
+def bring(
+    session: Session, excluded: Sequence[bytes], tree: Oid, known: Sequence[Oid], note: Note
+) -> None:
+    """Bring files to a tree if all that differ from it are as in one of those they may be at.
+
+    Args:
+        known: trees that are kept elsewhere, at least one.
 
     Raises:
-        PreconditionError: one is as in neither; nothing was changed.
+        PreconditionError: some are as in none of them; nothing was changed.
     """
     scanner, objects = Scanner(session.repo, excluded), session.repo.objects
-    behind = {(c.path, c.new_mode, c.new_oid) for c in diff(objects, tree, before)}
     scanner.begin(tree)
     found = diff(objects, tree, scanner.scan())
-    unknown = [c.path for c in found if (c.path, c.new_mode, c.new_oid) not in behind]
-    preconditions.refuse_dirt(Dirt((), (*unknown, *scanner.problems)))
+    unknown = {at: set(found).difference(diff(objects, tree, at)) for at in known}
+    before = min(known, key=lambda at: len(unknown[at]))
+    strange = sorted(change.path for change in unknown[before])
+    preconditions.refuse_dirt(Dirt((), (*strange, *scanner.problems)))
     if not found:
         return
     done = restore(scanner, tree, before, attempt=False)

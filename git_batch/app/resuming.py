@@ -107,7 +107,7 @@ def _ready(
     untouched = state.enrolled == 0 and state.in_flight is None
     own = preconditions.untracked_among(session, plan_files) if plan_files else ()
     excluded = (*accepted(state.authorization), *own)
-    readiness.refuse_unknown(session, state, excluded)
+    readiness.refuse_unknown(session, state, excluded, note)
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.repo.symbolic_head() != name and session.refs.read(name) is not None:

@@ -35,6 +35,11 @@ def attempt_ref(batch: BatchId, task: TaskId, n: int) -> str:
     return f"{namespace(batch)}attempts/{task}/{n}"
 
 
+def adopted_ref(batch: BatchId, task: TaskId, n: int) -> str:
+    """Name the ref that keeps what a person gave an attempt as its work."""
+    return f"{attempt_ref(batch, task, n)}-adopted"
+
+
 def parse_ref(batch: BatchId, name: str) -> tuple[TaskId, int] | None:
     """Read task and number from a ref that `attempt_ref` named, or one beside it (`<n>-…`)."""
     task, slash, last = name.removeprefix(f"{namespace(batch)}attempts/").rpartition("/")

@@ -184,7 +184,10 @@ class Performer:
             tree = commits.read(c.repo, kept).tree if kept else tree
             changes = diff(c.repo.objects, base, tree)
         self._put_back(base, tree)
-        return (ref if kept or changes else None), tuple(paths_of(changes))
+        if not (kept or changes):  # it may have been given work that did not apply
+            ref = attempts.adopted_ref(c.state.batch_id, flight.task, flight.attempt)
+            return (ref if c.refs.read(ref) else None), ()
+        return ref, tuple(paths_of(changes))
 
     def _put_back(self, base: Oid, tree: Oid) -> None:
         """Put an attempt's paths back; go on only if nothing else is left in the way."""

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from git_batch.errors import GitError
+from git_batch.repo import index
+from git_batch.repo.journal import Journal
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, outcomes, refs, tasks, told, write
 from tests.e2e.job import batch as alone
@@ -108,6 +111,73 @@ def test_between_two_attempts_of_another_task_a_fix_can_be_taken(repo: Path) -> 
     batch(repo, "adopt", "a")
     batch(repo, "resume")
     assert sorted(committed(repo)) == ["a", "b"]
+
+
+def test_what_went_wrong_a_fix_was_put_away_before_it_was_recorded(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("good\n")
+
+    def full(*_: object, **__: object) -> None:
+        raise GitError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", full)
+        assert "no space" in batch(repo, "adopt", "c", status=None).err
+    assert (repo / "src/c").read_text() == "good\n"
+    batch(repo, "adopt", "c")
+    batch(repo, "resume")
+    assert committed(repo) == ["a", "c", "d"]
+
+
+def test_what_is_recorded_of_a_fix_and_not_put_away_is_put_away_by_resume(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("good\n")
+    (repo / "src/b").unlink()
+    (repo / ".git/index.lock").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "LOCK_WAIT", 0.1)
+        assert "index.lock" in batch(repo, "adopt", "c", status=None).err
+    (repo / ".git/index.lock").unlink()
+    assert (repo / "src/b").exists()
+    (repo / "src/c").write_text("good\n")  # as if it was killed when only half was put away
+    (repo / "src/mine").write_text("mine\n")
+    refused = batch(repo, "resume", status=3)
+    assert "src/mine" in refused.err
+    assert "src/c" not in refused.err
+    (repo / "src/mine").unlink()
+    assert "put back as the record says" in batch(repo, "resume").err
+    assert committed(repo) == ["a", "c", "d"]
+    assert git(repo, "diff", "--name-only", f"{BRANCH}~2", f"{BRANCH}~1").split() == [
+        "src/b",
+        "src/c",
+    ]
+
+
+def test_what_went_wrong_a_fix_that_did_not_apply_could_not_be_reached(repo: Path) -> None:
+    write(
+        repo,
+        entry("c", "exit 1", "attempts = 1"),
+        entry("e", "[ -e .git/go ] && echo e >src/a || exit 1", "attempts = 1"),
+    )
+    batch(repo, "start", "--yes", status=1)
+    (repo / "src/a").write_text("fix\n")
+    batch(repo, "adopt", "c")
+    (repo / ".git/go").touch()
+    batch(repo, "retry", "e")
+    (repo / "src/a").write_text("theirs\n")
+    git(repo, "commit", "-qam", "theirs")
+    batch(repo, "bless")
+    batch(repo, "resume", status=1)
+    shown = batch(repo, "show", "c").out
+    kept = next(name for name in refs(repo) if name.endswith("/attempts/c/2-adopted"))
+    assert f"git show --first-parent {kept}" in shown
+    assert git(repo, "show", f"{kept}:src/a") == "fix"
+    batch(repo, "adopt", "c", "--attempt", "2")
+    assert outcomes(repo)["c"] is None
 
 
 def test_skipping_with_dependents_completes_the_batch(repo: Path) -> None:

@@ -23,6 +23,7 @@ from git_batch.repo import attempts, commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
+from git_batch.run.lineage import is_made
 
 
 class Named(Struct, frozen=True):
@@ -72,8 +73,18 @@ def abandon(session: Session, batch: str | None, *, words: str, at: datetime) ->
         state = journal.state
         if state.status not in (*RESUMABLE, BatchStatus.FAILED):
             raise PreconditionError(f"batch '{state.batch_id}' is {state.status} already")
+        _record_made(session, journal, at)
         state = decide(session, journal, ev.Decision.ABANDON, [], words, at)
         return let_go(session, state, session.note)
+
+
+def _record_made(session: Session, journal: Journal, at: datetime) -> None:
+    """Record the commit that a killed run has made of what is in flight; nobody would later."""
+    state = journal.state
+    tip = session.refs.read(f"refs/heads/{state.branch}")
+    if state.status in RESUMABLE and tip and is_made(session.repo, state.in_flight, tip):
+        assert state.in_flight is not None
+        journal.append(ev.Committed(at, state.in_flight.task, tip))
 
 
 def stop(session: Session, batch: str | None, *, at: datetime) -> BatchId:

@@ -10,8 +10,23 @@ import pytest
 from git_batch.repo import index
 from tests.conftest import git
 from tests.e2e import scene as scenes
-from tests.e2e.job import BRANCH, Done, batch, committed, here, refs, task, tasks, write
-from tests.e2e.scene import Killer
+from tests.e2e.job import (
+    BRANCH,
+    HEAD,
+    Done,
+    batch,
+    committed,
+    here,
+    outcomes,
+    refs,
+    task,
+    tasks,
+    told,
+    write,
+)
+from tests.e2e.scene import Killer, Scene
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
 
 LOCKED = """check = '[ -e .git/once ] || { : >.git/once; : >.git/index.lock; }'"""
 """Has the index locked when the task's commit is to be made for the first time."""
@@ -120,23 +135,43 @@ def test_what_is_to_be_made_is_in_nobodys_way_if_a_person_put_the_same_there(
     whole(repo)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
-def test_what_went_wrong_edits_after_a_commit_that_was_not_recorded_became_the_next_ones(
-    killer: Killer, place: Path
-) -> None:
-    plan = 'version = 1\nslug = "demo"\ntitle = "Demo"\n' + task("one", ONE) + TWO
+@pytest.fixture
+def unrecorded(killer: Killer, place: Path) -> Scene:
+    """Give a repository whose run was killed when it had made a commit and not recorded it."""
+    plan = HEAD + task("one", ONE) + TWO
     scene = scenes.make(place / "scene", plan)
     with scenes.copied(scene, place / "goal") as copy:
         goal = scenes.undisturbed(killer, copy)
     step = goal.point("swap refs/heads/batch/demo: after", 2)
     assert killer.run(scene, "start", kill=step).killed
     assert committed(scene.top) == ["one"]
+    assert tasks(scene.top)["one"]["state"] == "settled"
     assert scene.git("status", "--porcelain") == "?? batch.toml"
-    (scene.top / "src/mine").write_text("mine\n")
-    (scene.top / "src/one").unlink()
-    put_away(scene.top, refused(scene.top, "src/mine", "src/one"))
-    here(scene.top, "resume")
-    whole(scene.top)
+    return scene
+
+
+@LINUX
+def test_what_went_wrong_edits_after_a_commit_that_was_not_recorded_became_the_next_ones(
+    unrecorded: Scene,
+) -> None:
+    top = unrecorded.top
+    (top / "src/mine").write_text("mine\n")
+    (top / "src/one").unlink()
+    put_away(top, refused(top, "src/mine", "src/one"))
+    here(top, "resume")
+    whole(top)
+
+
+@LINUX
+def test_what_went_wrong_abandoning_made_a_commit_that_was_not_recorded_a_forgery(
+    unrecorded: Scene,
+) -> None:
+    top = unrecorded.top
+    here(top, "abandon", "-m", "enough")
+    here(top, "verify")
+    assert told(top)["state"] == "abandoned"
+    assert outcomes(top) == {"one": "committed", "two": "not_run_stopped"}
+    assert tasks(top)["one"]["commit"] == git(top, "rev-parse", BRANCH)
 
 
 def foreign(top: Path, *more: str) -> None:

@@ -12,12 +12,12 @@ its revert are not missed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from git_batch.app import preconditions
+from git_batch.app.branchline import commits_of, committed_tasks
 from git_batch.app.deciding import Deciding, must_be_allowed
 from git_batch.app.following import follow, must_be_ready, nothing_in_the_way
 from git_batch.app.session import Session
@@ -26,9 +26,7 @@ from git_batch.core import events as ev
 from git_batch.core.decisions import replaying
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Line
-from git_batch.core.standing import TaskStatus
-from git_batch.errors import PreconditionError, RecordError
-from git_batch.repo import commits
+from git_batch.errors import PreconditionError
 from git_batch.repo.objects import is_ancestor
 
 
@@ -91,7 +89,7 @@ def _must_be_another(session: Session, state: BatchState, base: Oid, onto: str) 
     if base == state.base:
         raise PreconditionError(f"batch '{state.batch_id}' is based on '{onto}' already")
     for line in (*state.former, Line(state.base, state.head, 0)):
-        first = next(iter(_line(session, line)), None)
+        first = next(iter(commits_of(session, line)), None)
         if first is not None and is_ancestor(session.repo.git, first, base):
             raise PreconditionError(
                 f"'{onto}' contains commits of batch '{state.batch_id}', from {first[:12]} on; "
@@ -100,35 +98,9 @@ def _must_be_another(session: Session, state: BatchState, base: Oid, onto: str) 
             )
 
 
-def _line(session: Session, line: Line) -> Sequence[Oid]:
-    """List the commits from a base to a head, oldest first.
-
-    Raises:
-        RecordError: the base is not below the head.
-    """
-    found: list[Oid] = []
-    oid = line.head
-    while oid != line.base:
-        found.append(oid)
-        parents = commits.read(session.repo, oid).parents
-        if not parents:
-            raise RecordError(
-                f"the recorded base {line.base} is not below {line.head}", "git batch verify"
-            )
-        oid = parents[0]
-    return found[::-1]
-
-
 def _to_replay(session: Session, state: BatchState) -> tuple[tuple[TaskId, ...], tuple[Oid, ...]]:
     """List the tasks with a commit, in the order of the branch, and those that wait for it."""
-    holders = {r.commit: t for t, r in state.tasks.items() if r.status is TaskStatus.COMMITTED}
-    line = _line(session, Line(state.base, state.head, 0))
-    found = {holders[oid]: oid for oid in line if oid in holders}
-    missing = [t for t in holders.values() if t not in found]
-    if missing:
-        raise RecordError(
-            f"the commit of '{missing[0]}' is not on '{state.branch}'", "git batch verify"
-        )
+    found = committed_tasks(session, state)
     waiting = [t for t in state.tasks if replaying(state, t)]
     for task in sorted(waiting, key=lambda t: state.tasks[t].turn):
         replays = state.tasks[task].replays

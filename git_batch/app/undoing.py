@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from git_batch.app.branchline import committed_tasks
 from git_batch.app.deciding import Deciding, Named, known_task, must_be_allowed
 from git_batch.app.following import follow, must_be_ready
 from git_batch.app.session import Session
@@ -17,7 +18,6 @@ from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState
-from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal
@@ -40,7 +40,7 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
         follow(session, journal.state)
         must_be_allowed(journal, [known], decision)
         must_be_ready(session, journal.state)
-        tasks = _with_dependents(journal, known)
+        tasks = _with_dependents(session, journal, known)
         reverts = _make(session, journal, tasks, at)
         who = session.idents().author
         state = journal.append(
@@ -50,16 +50,11 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
         return state
 
 
-def _with_dependents(journal: Journal, task: TaskId) -> list[TaskId]:
+def _with_dependents(session: Session, journal: Journal, task: TaskId) -> list[TaskId]:
     """List the task and what needs it, as far as committed, the latest commit first."""
-    graph, state = journal.machine.graph, journal.state
+    graph = journal.machine.graph
     wanted = {task, *(graph.ids[i] for i in graph.closure(graph.index[task]))}
-    records = [
-        (state.tasks[t].ended_at, graph.index[t], t)
-        for t in wanted
-        if t in state.tasks and state.tasks[t].status is TaskStatus.COMMITTED
-    ]
-    return [t for _, _, t in sorted(records, key=lambda r: (str(r[0]), r[1]), reverse=True)]
+    return [t for t in reversed(committed_tasks(session, journal.state)) if t in wanted]
 
 
 def _make(session: Session, journal: Journal, tasks: list[TaskId], at: datetime) -> list[Oid]:

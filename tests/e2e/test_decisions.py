@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.e2e.job import BRANCH, committed, outcomes, refs, tasks, told, write
 from tests.e2e.job import batch as alone
 from tests.e2e.job import here as batch
 from tests.e2e.job import task as entry
+from tests.e2e.near import set_clock
 
 GOOD = 'check = "grep -q good src/c"'
 
@@ -237,6 +240,28 @@ def test_an_undo_that_conflicts_changes_nothing(repo: Path) -> None:
     assert "src/one" in refused.err
     assert refs(repo) == before
     assert git(repo, "status", "--porcelain", "-uno") == ""
+
+
+@pytest.mark.parametrize("zone", ["+14:00", "-12:00"])
+def test_what_went_wrong_an_undo_followed_the_clock_and_not_the_branch(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """Set back by an hour, and shown in another offset, for each task that ends."""
+    start = datetime.now(UTC)
+    ticks = (start - timedelta(hours=n) for n in range(1000))
+    zones = itertools.cycle([UTC, datetime.fromisoformat(f"2026-01-01T00:00:00{zone}").tzinfo])
+    set_clock(monkeypatch, lambda: next(ticks).astimezone(next(zones)))
+    write(
+        repo,
+        entry("one", "echo one >src/one"),
+        entry("two", "echo two >>src/one", 'blocked_by = ["one"]'),
+        entry("three", "echo three >>src/one", 'blocked_by = ["two"]'),
+    )
+    batch(repo, "start", "--yes")
+    batch(repo, "undo", "one", "-m", "no good")
+    form = "--format=%(trailers:key=Batch-Undo,valueonly)"
+    assert git(repo, "log", form, f"main..{BRANCH}").split() == ["one", "two", "three"]
+    batch(repo, "verify")
 
 
 def test_an_undo_that_was_cut_short_is_rolled_forward(repo: Path) -> None:

@@ -223,7 +223,7 @@ def must_be_allowed(journal: Journal, tasks: Sequence[TaskId], decision: ev.Deci
             said = status.value.replace("_", " ")
             raise PreconditionError(
                 f"'{task}' is {said}, so '{decision}' is not possible now",
-                _possible(status),
+                _possible(state, task, status),
             )
 
 
@@ -236,12 +236,14 @@ def stands(journal: Journal, task: TaskId) -> TaskStatus:
     return TaskStatus.SKIPPED_BLOCKED if skipped else status
 
 
-def _possible(status: TaskStatus) -> str:
+def _possible(state: BatchState, task: TaskId, status: TaskStatus) -> str:
+    retried = (state.status, f"decided:{ev.Decision.RETRY}") in BATCH
+    again = f"git batch retry {task}" if retried else f"git batch undo {task} --redo"
     return {
         TaskStatus.SKIPPED_BLOCKED: "it runs once what it needs is done: git batch report",
         TaskStatus.PENDING: "it runs by itself when its turn comes: git batch resume",
-        TaskStatus.COMMITTED: "its commit is part of the branch: git batch show TASK --diff",
+        TaskStatus.COMMITTED: f"its commit is part of the branch: git batch show {task} --diff",
         TaskStatus.UNCHANGED: "it had nothing to change and is done",
-        TaskStatus.IN_REVIEW: "it waits for a verdict: git batch show TASK --diff",
-        TaskStatus.DROPPED: "it was taken out; 'git batch retry TASK' takes it in again",
+        TaskStatus.IN_REVIEW: f"it waits for a verdict: git batch show {task} --diff",
+        TaskStatus.DROPPED: f"it was taken out; this takes it in again: {again}",
     }.get(status, "git batch status")

@@ -28,7 +28,7 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
     """Revert a committed task with its committed dependents.
 
     Args:
-        redo: the tasks become pending again instead of dropped.
+        redo: the tasks become pending again instead of dropped; also one that was dropped before.
 
     Raises:
         PreconditionError: the working tree is not clean, or a revert conflicts; nothing changed.
@@ -42,9 +42,11 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
         must_be_ready(session, journal.state)
         tasks = _with_dependents(session, journal, known)
         reverts = _make(session, journal, tasks, at)
-        who = session.idents().author
+        if known not in tasks:  # taken back before, so there is nothing to revert; now to be redone
+            tasks.append(known)
+        who, head = session.idents().author, reverts[-1] if reverts else None
         state = journal.append(
-            ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), reverts[-1])
+            ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), head)
         )
         follow(session, state)
         return state

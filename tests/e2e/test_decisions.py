@@ -264,6 +264,35 @@ def test_what_went_wrong_an_undo_followed_the_clock_and_not_the_branch(
     batch(repo, "verify")
 
 
+def test_what_went_wrong_a_task_that_was_taken_back_could_not_be_redone(repo: Path) -> None:
+    write(repo, entry("one", "echo one >src/one"), entry("two", "echo two >src/two"))
+    batch(repo, "start", "--yes")
+    batch(repo, "undo", "one")
+    tip = git(repo, "rev-parse", BRANCH)
+    refused = batch(repo, "undo", "one", status=3)
+    assert "'one' is dropped" in refused.err
+    (command,) = [hint.partition(": ")[2] for hint in refused.hints]
+    assert command == "git batch undo one --redo", "a completed batch has nothing to retry"
+    batch(repo, *command.split()[2:])
+    assert git(repo, "rev-parse", BRANCH) == tip
+    assert tasks(repo)["one"]["state"] == "pending"
+    batch(repo, "resume")
+    batch(repo, "verify")
+    assert outcomes(repo) == {"one": "committed", "two": "committed"}
+    assert git(repo, "show", f"{BRANCH}:src/one") == "one"
+
+
+def test_of_a_task_that_was_taken_out_it_is_said_how_it_is_taken_in_again(repo: Path) -> None:
+    parked(repo)
+    batch(repo, "undo", "a")
+    refused = batch(repo, "undo", "a", status=3)
+    (command,) = [hint.partition(": ")[2] for hint in refused.hints]
+    assert command == "git batch retry a"
+    batch(repo, *command.split()[2:])
+    batch(repo, "resume", status=1)
+    assert outcomes(repo)["a"] == "committed"
+
+
 def test_an_undo_that_was_cut_short_is_rolled_forward(repo: Path) -> None:
     write(repo, entry("a", "echo one >src/one"), entry("c", "echo c >src/c"))
     batch(repo, "start", "--yes")

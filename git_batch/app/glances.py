@@ -7,26 +7,42 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from git_batch.app.session import Session, choose
+from git_batch.app.session import Session, called, choose
+from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift
 from git_batch.core.tips import tips_differ
 from git_batch.repo import batches
 from git_batch.repo.locks import Holder, batch_lock, holder
 from git_batch.repo.objects import ObjectReader
+from git_batch.views.common import Around
 
 
 class Glance(Struct, frozen=True):
-    """A batch, who runs it now, and whether its branch is where its record says."""
+    """A batch, who runs it now, and whether its branch is where its record says.
+
+    Attributes:
+        head: where its branch is, None if it does not exist.
+        name: what commands have to call it, None where they need no name.
+    """
 
     summary: batches.Summary
     live: Holder | None
     drift: tuple[Drift, ...]
+    head: Oid | None = None
+    name: BatchId | None = None
+
+    @property
+    def around(self) -> Around:
+        """Give what views say about the surroundings of a record."""
+        return Around(self.head, self.drift, self.name)
 
 
 def glance(session: Session, named: str | None) -> Glance | None:
     """Read where a batch stands; None if there is none here."""
     found = choose(session, named)
-    return None if found is None else look(session, found)
+    if found is None:
+        return None
+    return look(session, found, called(session, found.batch_id) if named else None)
 
 
 def everything(session: Session) -> list[Glance]:
@@ -34,19 +50,21 @@ def everything(session: Session) -> list[Glance]:
     return [look(session, found) for found in batches.listed(session.repo.git)]
 
 
-def look(session: Session, found: batches.Summary) -> Glance:
-    """Look at one batch."""
+def look(session: Session, found: batches.Summary, name: BatchId | None = None) -> Glance:
+    """Look at one batch; `name` as of `Glance`."""
     live = holder(batch_lock(session.repo, found.batch_id))
-    return Glance(found, live, _drift(session, found))
+    head, drift = _branch(session, found)
+    return Glance(found, live, drift, head, name)
 
 
-def _drift(session: Session, found: batches.Summary) -> tuple[Drift, ...]:
+def _branch(session: Session, found: batches.Summary) -> tuple[Oid | None, tuple[Drift, ...]]:
+    """Find where a batch's branch is, and how that differs from its record."""
     if found.tip is None or found.header is None:
-        return ()
+        return None, ()
     tip = found.tip
     with ObjectReader(session.repo.git) as reader:
         name = f"refs/heads/{found.header.branch}"
         there = reader.find(name)
         at = there.oid if there is not None else session.refs.read(name)  # says it if it's broken
         drift = tips_differ(reader.commit, found.header, at, tip.totals.head, tip.in_flight)
-    return (drift,) if drift else ()
+    return at, (drift,) if drift else ()

@@ -25,6 +25,7 @@ from git_batch.run.context import RunContext, Tools
 from git_batch.run.driver import drive
 from git_batch.run.lineage import drift_of
 from git_batch.run.notify import Notifier
+from git_batch.views.common import Around
 from git_batch.views.escape import json_text
 from git_batch.views.report import report_json
 
@@ -118,5 +119,6 @@ class Bell:
         repo, refs = self._session.repo, self._session.refs
         head = refs.read(f"refs/heads/{state.branch}")
         drift = drift_of(repo, refs, state, state.head, state.in_flight)
-        plan, drifts = self._journal.machine.plan, [drift] if drift else []
-        return json_text(report_json(state, plan, live=live, head_commit=head, drift=drifts))
+        around = Around(head, (drift,) if drift else ())
+        plan = self._journal.machine.plan
+        return json_text(report_json(state, plan, live=live, around=around))

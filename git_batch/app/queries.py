@@ -10,12 +10,12 @@ from git_batch.app.glances import glance
 from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
 from git_batch.core.ids import Oid, TaskId
-from git_batch.core.lineage import Drift
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
+from git_batch.views.common import Around
 
 Logs = Callable[[TaskId, int], bytes | None]
 
@@ -26,8 +26,7 @@ class Whole(Struct, frozen=True):
     state: BatchState
     plan: Plan
     live: Holder | None
-    drift: tuple[Drift, ...]
-    head: Oid | None
+    around: Around
     logs: Logs
 
 
@@ -43,8 +42,7 @@ def whole(session: Session, named: str | None) -> Whole | None:
     def logs(task: TaskId, n: int) -> bytes | None:
         return attempts.read_log(session.repo, session.refs, batch, places[task], task, n)
 
-    head = session.refs.read(f"refs/heads/{state.branch}")
-    return Whole(state, plan, found.live, found.drift, head, logs)
+    return Whole(state, plan, found.live, found.around, logs)
 
 
 def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:

@@ -88,6 +88,12 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
     return unfinished[0] if len(unfinished) == 1 else found[0]
 
 
+def called(session: Session, batch: BatchId) -> BatchId | None:
+    """Say what a command has to call a batch; None where one that names no batch means it."""
+    meant = choose(session, None)
+    return None if meant is not None and meant.batch_id == batch else batch
+
+
 def _first_unfinished(found: list[batches.Summary]) -> batches.Summary:
     return next((s for s in found if s.unfinished), found[0])
 

@@ -6,6 +6,7 @@ import click
 
 from git_batch.app import deciding
 from git_batch.app.session import now, open_session
+from git_batch.cli.following import go_on
 from git_batch.cli.output import out, told_session
 from git_batch.errors import ExitCode
 
@@ -17,9 +18,11 @@ from git_batch.errors import ExitCode
               help="Begin with the kept work of attempt N.")  # fmt: skip
 def retry_command(task: str, message: str, from_attempt: int | None) -> int:
     """Let a parked TASK run again; `git batch resume` then does it."""
-    state = deciding.retry(told_session(), task, words=message, from_attempt=from_attempt, at=now())
+    session = told_session()
+    state = deciding.retry(session, task, words=message, from_attempt=from_attempt, at=now())
     out(f"'{task}' will run again")
-    return _then_resume(state.batch_id)
+    go_on(session, state)
+    return ExitCode.OK
 
 
 @click.command("skip")
@@ -28,13 +31,10 @@ def retry_command(task: str, message: str, from_attempt: int | None) -> int:
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def skip_command(task: str, dependents: bool, message: str) -> int:
     """Take TASK out of the batch."""
-    state = deciding.skip(told_session(), task, words=message, dependents=dependents, at=now())
+    session = told_session()
+    state = deciding.skip(session, task, words=message, dependents=dependents, at=now())
     out(f"'{task}' was taken out" + (" with all that needs it" if dependents else ""))
-    return _then_resume(state.batch_id)
-
-
-def _then_resume(batch: str) -> int:
-    out(f"go on: git batch resume {batch}")
+    go_on(session, state)
     return ExitCode.OK
 
 

@@ -97,14 +97,16 @@ def bless_command(batch: str | None, message: str) -> int:
     """Record the commits that you put on top of a batch's branch as foreign."""
     from git_batch.app.blessing import bless
     from git_batch.app.session import now
+    from git_batch.cli.following import go_on
     from git_batch.core.standing import RESUMABLE
 
-    done = bless(told_session(), batch, words=message, at=now())
+    session = told_session()
+    done = bless(session, batch, words=message, at=now())
     many = f"{len(done.commits)} commits are" if len(done.commits) > 1 else "one commit is"
     out(f"{many} recorded as foreign on '{done.state.branch}':")
     out("\n".join(f"    {oid}" for oid in done.commits))
     if done.state.status in RESUMABLE:
-        out(f"go on: git batch resume {done.state.batch_id}")
+        go_on(session, done.state)
     return ExitCode.OK
 
 

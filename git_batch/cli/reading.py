@@ -44,7 +44,7 @@ def _status_text(session: Session, batch: str | None) -> str:
     if found is None:
         return nothing(session)
     head, tip = found.summary.readable()
-    return status_text(head, tip, live=_live(found), drift=found.drift, now=now())
+    return status_text(head, tip, live=_live(found), around=found.around, now=now())
 
 
 def nothing(session: Session) -> str:
@@ -77,8 +77,7 @@ def _status_json(session: Session, batch: str | None) -> dict[str, object]:
         found.state,
         found.plan,
         live=found.live is not None,
-        head_commit=found.head,
-        drift=found.drift,
+        around=found.around,
     )
 
 

@@ -35,8 +35,7 @@ def report_command(batch: str | None, as_json: bool, form: str, output: str | No
                 found.state,
                 found.plan,
                 live=found.live is not None,
-                head_commit=found.head,
-                drift=found.drift,
+                around=found.around,
             )
         text = json_text(value)
     else:
@@ -59,7 +58,8 @@ def _report(found: Whole, form: str) -> str:
         "markdown": markdown.report_markdown,
         "html": html.report_html,
     }[form]
-    return write(found.state, found.plan, logs=found.logs, live=found.live is not None)
+    live = found.live is not None
+    return write(found.state, found.plan, logs=found.logs, live=live, around=found.around)
 
 
 @click.command("log")
@@ -98,7 +98,7 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
         raise PreconditionError(nothing(session))
     wanted, live = known_task(found.plan, named.task), found.live is not None
     if as_json:
-        emit(show_json(found.state, found.plan, wanted, live=live))
+        emit(show_json(found.state, found.plan, wanted, live=live, around=found.around))
         return ExitCode.OK
     change = queries.task_diff(session, found.state, wanted, attempt) if diff else None
     try:
@@ -107,6 +107,7 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
             found.plan,
             wanted,
             live=live,
+            around=found.around,
             logs=found.logs,
             attempt=attempt,
             output=output,

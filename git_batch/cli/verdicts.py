@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from git_batch.app.session import now
+from git_batch.app.session import called, now
+from git_batch.cli.following import go_on
 from git_batch.cli.output import out, told_session
 from git_batch.core.events import Verdict
 from git_batch.errors import ExitCode
+from git_batch.views.addressing import addressed
 
 
 @click.command("review")
@@ -22,9 +24,10 @@ def review_command(task: str, verdict: str | None, message: str) -> int:
 
     if verdict is None:
         raise click.UsageError("give a verdict: --accept, --rework or --reject")
-    state = review(told_session(), task, Verdict(verdict), words=message, at=now())
+    session = told_session()
+    state = review(session, task, Verdict(verdict), words=message, at=now())
     out(f"'{task}': {verdict} is recorded")
-    out(f"go on: git batch resume {state.batch_id}")
+    go_on(session, state)
     return ExitCode.OK
 
 
@@ -37,9 +40,10 @@ def adopt_command(task: str, attempt: int | None, message: str) -> int:
     """Take your fix in the working tree, or kept work, as the work of a parked TASK."""
     from git_batch.app.adopting import adopt
 
-    state = adopt(told_session(), task, attempt=attempt, words=message, at=now())
+    session = told_session()
+    state = adopt(session, task, attempt=attempt, words=message, at=now())
     out(f"'{task}' has its work now; scope and checks come with its commit")
-    out(f"go on: git batch resume {state.batch_id}")
+    go_on(session, state)
     return ExitCode.OK
 
 
@@ -51,10 +55,11 @@ def undo_command(task: str, redo: bool, message: str) -> int:
     """Revert a committed TASK, and the committed tasks that need it, by commits of their own."""
     from git_batch.app.undoing import undo
 
-    state = undo(told_session(), task, redo=redo, words=message, at=now())
+    session = told_session()
+    state = undo(session, task, redo=redo, words=message, at=now())
     out(f"'{task}' was taken back; '{state.branch}' is at {state.head[:12]}")
     if redo:
-        out(f"go on: git batch resume {state.batch_id}")
+        go_on(session, state)
     return ExitCode.OK
 
 
@@ -66,14 +71,15 @@ def rebase_command(batch: str | None, onto: str, message: str) -> int:
     """Put the batch on another base; `git batch resume` then replays and checks its commits."""
     from git_batch.app.rebasing import rebase
 
-    done = rebase(told_session(), batch, onto=onto, words=message, at=now())
+    session = told_session()
+    done = rebase(session, batch, onto=onto, words=message, at=now())
     state = done.state
     many = "1 commit" if len(done.tasks) == 1 else f"{len(done.tasks)} commits"
     out(f"'{state.batch_id}' was rebased from {done.left.base[:12]} onto {state.base[:12]}")
     out(f"{many} will be replayed and checked; '{state.branch}' was at {done.left.head[:12]}")
-    out(f"go on: git batch resume {state.batch_id}")
+    go_on(session, state)
     if done.foreign:
         out("not of any task, so not replayed; once the batch has ended, put them on top:")
         out(f"  git cherry-pick {' '.join(done.foreign)}")
-        out(f"  git batch bless {state.batch_id}")
+        out(f"  {addressed('git batch bless', called(session, state.batch_id))}")
     return ExitCode.OK

@@ -24,7 +24,12 @@ Labelled = tuple[str, str]
 
 def task_commands(board: Board, standing: Standing) -> list[Labelled]:
     """Give the commands for one task that waits for a person; only a look at any other."""
-    first = [("look", look(standing))]
+    found = _for_task(board, standing)
+    return [(label, board.addressed(command)) for label, command in found]
+
+
+def _for_task(board: Board, standing: Standing) -> list[Labelled]:
+    first = [("look", _look(standing))]
     if not standing.waits or board.live or board.state.status not in RESUMABLE:
         return first
     task = standing.task.id
@@ -71,7 +76,7 @@ def next_commands(state: BatchState, plan: Plan, *, live: bool = False) -> list[
 
 def list_next(board: Board) -> list[str]:
     """Give what a person can do next, from a board that exists already."""
-    found = ["git batch status --watch"] if board.live else []
+    found = [board.addressed("git batch status --watch")] if board.live else []
     for standing in board:
         if standing.waits:
             found += [command for _, command in task_commands(board, standing)]
@@ -79,8 +84,18 @@ def list_next(board: Board) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def look(standing: Standing) -> str:
+def look(board: Board, standing: Standing) -> str:
     """Give the command that shows why a task stands where it does."""
+    return board.addressed(_look(standing))
+
+
+def output_of(board: Board, standing: Standing, attempt: int | None = None) -> str:
+    """Give the command that shows what a task printed, in its newest attempt or in another."""
+    which = "" if attempt is None else f" --attempt {attempt}"
+    return board.addressed(f"git batch show {standing.task.id} --output{which}")
+
+
+def _look(standing: Standing) -> str:
     last = standing.last
     unapplied = standing.replays is not None and last is not None and last.ref is None
     what = "--diff" if unapplied or standing.outcome in IN_THE_CHANGE else "--output"
@@ -89,6 +104,10 @@ def look(standing: Standing) -> str:
 
 def for_batch(board: Board) -> list[str]:
     """Give what helps with the batch as a whole, whatever its tasks need."""
+    return [board.addressed(command) for command in _for_batch(board)]
+
+
+def _for_batch(board: Board) -> list[str]:
     state = board.state
     if board.live:
         return []

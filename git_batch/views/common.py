@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
@@ -60,6 +60,20 @@ class Drift(Protocol):
     @property
     def way_out(self) -> str:
         """Give the command that helps, empty if there is none."""
+
+
+class Around(NamedTuple):
+    """What is found around a record, as far as somebody looked.
+
+    Attributes:
+        head: where the branch is, None if it does not exist.
+        drift: how that differs from what the record says.
+        name: what commands have to call the batch, None where they need no name.
+    """
+
+    head: Oid | None
+    drift: Sequence[Drift] = ()
+    name: str | None = None
 
 
 def words(name: str) -> str:

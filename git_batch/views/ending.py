@@ -49,7 +49,7 @@ def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> st
 
 def _next(state: BatchState, plan: Plan) -> list[str]:
     board = Board(state, plan, live=False)
-    looks = [look(standing) for standing in board if standing.waits]
+    looks = [look(board, standing) for standing in board if standing.waits]
     lines = looks[:LOOKS]
     if len(looks) > LOOKS:
         lines.append(f"{MORE} and {len(looks) - LOOKS} more")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from git_batch.core.model import BatchState, Plan
+from git_batch.views.common import Around
 from git_batch.views.escape import one_line, printable
 from git_batch.views.outline import Item, Logs, outline
 from git_batch.views.standing import Board
@@ -44,9 +45,11 @@ _HEAD = """\
 """
 
 
-def report_html(state: BatchState, plan: Plan, *, logs: Logs, live: bool) -> str:
+def report_html(
+    state: BatchState, plan: Plan, *, logs: Logs, live: bool, around: Around | None = None
+) -> str:
     """Write the report as a self-contained page."""
-    said = outline(Board(state, plan, live=live), logs)
+    said = outline(Board(state, plan, live=live, around=around), logs)
     title = f"{one_line(said.batch)}: {one_line(said.title)}"
     parts = [_HEAD.format(title=safe(title), style=_STYLE), f"<h1>{bidi(title)}</h1>"]
     parts.append(_facts(said.facts))

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from git_batch.core.model import BatchState, Plan
+from git_batch.views.common import Around
 from git_batch.views.escape import one_line, printable
 from git_batch.views.outline import Item, Logs, outline
 from git_batch.views.standing import Board
 
 
-def report_markdown(state: BatchState, plan: Plan, *, logs: Logs, live: bool) -> str:
+def report_markdown(
+    state: BatchState, plan: Plan, *, logs: Logs, live: bool, around: Around | None = None
+) -> str:
     """Write the report as Markdown."""
-    said = outline(Board(state, plan, live=live), logs)
+    said = outline(Board(state, plan, live=live, around=around), logs)
     lines = [f"# Batch {code(said.batch)}: {code(said.title)}", ""]
     lines += [f"- {label}: {code(text)}" for label, text in said.facts]
     if said.needs:

@@ -20,7 +20,7 @@ from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Task, holds
 from git_batch.core.standing import Outcome, TaskStatus
-from git_batch.views.commands import Labelled, kept_work, list_next, task_commands
+from git_batch.views.commands import Labelled, kept_work, list_next, output_of, task_commands
 from git_batch.views.common import (
     NOT_RUN,
     batch_text,
@@ -175,7 +175,7 @@ def _item(board: Board, standing: Standing, logs: Logs) -> Item:
     commands = task_commands(board, standing) if standing.waits else []
     details = [*_details(standing), *kept_work(standing)]
     if tail_of or standing.waits:
-        details.append(("log", f"git batch show {standing.task.id} --output"))
+        details.append(("log", output_of(board, standing)))
     return Item(
         task=standing.task.id,
         title=standing.task.title,

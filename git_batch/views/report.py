@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from git_batch.core.attempt import Attempt, CheckResult
 from git_batch.core.model import BatchState, Plan
-from git_batch.views.commands import list_next, next_commands
-from git_batch.views.common import Drift, field, rfc3339, rows
+from git_batch.views.commands import list_next, next_commands, output_of
+from git_batch.views.common import Around, field, rfc3339, rows
 from git_batch.views.escape import one_line, path_text, printable
 from git_batch.views.outline import Item, Logs, Outline, outline
 from git_batch.views.standing import Board, Standing
@@ -19,13 +18,21 @@ __all__ = ["history_json", "next_commands", "report_json", "report_text"]
 _COLUMN = 14
 
 
-def report_text(state: BatchState, plan: Plan, *, logs: Logs, live: bool, width: int = 80) -> str:
+def report_text(
+    state: BatchState,
+    plan: Plan,
+    *,
+    logs: Logs,
+    live: bool,
+    around: Around | None = None,
+    width: int = 80,
+) -> str:
     """Write the report for a terminal: numbers and what needs a person first, then every task.
 
     Args:
         width: characters in a line; what a person may have to copy is never cut.
     """
-    said = outline(Board(state, plan, live=live), logs)
+    said = outline(Board(state, plan, live=live, around=around), logs)
     lines = [f"{one_line(said.batch)}: {one_line(said.title)}", ""]
     for line in rows((label, one_line(text)) for label, text in said.facts):
         lines += wrapped(line, width)
@@ -88,25 +95,24 @@ def report_json(
     plan: Plan,
     *,
     live: bool,
-    head_commit: str | None,
-    drift: Sequence[Drift],
+    around: Around,
 ) -> dict[str, Any]:
     """Give the status, each task's attempts besides, and the next commands."""
-    board = Board(state, plan, live=live)
-    result = board_json(board, head_commit, drift)
+    board = Board(state, plan, live=live, around=around)
+    result = board_json(board, around)
     for standing, task in zip(board, result["tasks"], strict=True):
-        task["history"] = history_json(standing)
+        task["history"] = history_json(board, standing)
     result["next_commands"] = list_next(board)
     return result
 
 
-def history_json(standing: Standing) -> list[dict[str, Any]]:
+def history_json(board: Board, standing: Standing) -> list[dict[str, Any]]:
     """Give the attempts of a task that have ended, oldest first."""
-    return [_attempt_json(standing, attempt) for attempt in standing.history]
+    return [_attempt_json(board, standing, attempt) for attempt in standing.history]
 
 
-def _attempt_json(standing: Standing, attempt: Attempt) -> dict[str, Any]:
-    show = f"git batch show {standing.task.id} --output --attempt {attempt.n}"
+def _attempt_json(board: Board, standing: Standing, attempt: Attempt) -> dict[str, Any]:
+    show = output_of(board, standing, attempt.n)
     log = attempt.log
     return {
         "n": attempt.n,

@@ -10,9 +10,10 @@ from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, InFlight, Plan
 from git_batch.core.standing import BatchStatus, Outcome
-from git_batch.views.commands import kept_work, task_commands
+from git_batch.views.commands import kept_work, output_of, task_commands
 from git_batch.views.common import (
     VERSION,
+    Around,
     counted,
     field,
     moment,
@@ -37,6 +38,7 @@ def show_text(
     *,
     live: bool,
     logs: Logs,
+    around: Around | None = None,
     attempt: int | None = None,
     output: bool = False,
     diff: bytes | None = None,
@@ -51,14 +53,14 @@ def show_text(
     Raises:
         KeyError: the plan has no such task, or the task no such attempt.
     """
-    board = Board(state, plan, live=live)
+    board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
     attempts = [a for a in standing.history if attempt is None or a.n == attempt]
     if attempt is not None and not attempts:
         raise KeyError(attempt)
     lines = [f"{task}: {one_line(standing.task.title)}", *_head(state, standing)]
     for one in attempts:
-        lines += ["", *_attempt(standing, one)]
+        lines += ["", *_attempt(board, standing, one)]
     if not output and diff is None:
         commands = [*kept_work(standing)[1:], *task_commands(board, standing)]
         lines += ["", "next:"]
@@ -70,14 +72,16 @@ def show_text(
     return printable("\n".join(lines)) + "\n"
 
 
-def show_json(state: BatchState, plan: Plan, task: TaskId, *, live: bool) -> dict[str, Any]:
+def show_json(
+    state: BatchState, plan: Plan, task: TaskId, *, live: bool, around: Around | None = None
+) -> dict[str, Any]:
     """Give a task as the report does, with its own next commands."""
-    board = Board(state, plan, live=live)
+    board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
     return {
         "version": VERSION,
         "batch_id": state.batch_id,
-        "task": {**task_json(standing), "history": history_json(standing)},
+        "task": {**task_json(standing), "history": history_json(board, standing)},
         "next_commands": [command for _, command in task_commands(board, standing)],
     }
 
@@ -103,7 +107,7 @@ def _head(state: BatchState, standing: Standing) -> list[str]:
     return [*lines, *field("usage", usage_text(standing.usage), 0, _COLUMN)]
 
 
-def _attempt(standing: Standing, attempt: Attempt) -> list[str]:
+def _attempt(board: Board, standing: Standing, attempt: Attempt) -> list[str]:
     ended = "" if attempt.exit_status is None else f", exit {attempt.exit_status}"
     took = format_duration(seconds(attempt))
     said = f"{words(attempt.outcome)}{ended}, {took}, {moment(attempt.started_at)}"
@@ -123,7 +127,7 @@ def _attempt(standing: Standing, attempt: Attempt) -> list[str]:
         lines += field("kept", one_line(attempt.ref), 2, _COLUMN)
         lines += field("see it", f"git show --first-parent {shell_word(attempt.ref)}", 2, _COLUMN)
     if attempt.log is not None:
-        show = f"git batch show {standing.task.id} --output --attempt {attempt.n}"
+        show = output_of(board, standing, attempt.n)
         lines += field("output", f"{counted(attempt.log.size, 'byte')}, {show}", 2, _COLUMN)
     return lines
 

@@ -19,7 +19,8 @@ from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
-from git_batch.views.common import names, stop_of
+from git_batch.views.addressing import addressed
+from git_batch.views.common import Around, names, stop_of
 
 Verdict = tuple[Outcome | None, str]
 
@@ -73,10 +74,17 @@ class Board:
 
     Args:
         live: somebody is running the batch now.
+        around: what is found around its record; None if nobody looked.
     """
 
-    def __init__(self, state: BatchState, plan: Plan, *, live: bool) -> None:
-        self.state, self.plan, self.live = state, plan, live
+    def __init__(
+        self, state: BatchState, plan: Plan, *, live: bool, around: Around | None = None
+    ) -> None:
+        self.state, self.plan, self.live, self.around = state, plan, live, around
+
+    def addressed(self, command: str) -> str:
+        """Have a command mean this batch, wherever it is pasted now."""
+        return addressed(command, self.around.name if self.around is not None else None)
 
     @cached_property
     def graph(self) -> Graph:

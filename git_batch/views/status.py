@@ -15,9 +15,10 @@ from git_batch.core.agenda import counts
 from git_batch.core.duration import format_duration
 from git_batch.core.model import Authorization, BatchState, InFlight, Plan, holds
 from git_batch.core.standing import Phase, TaskStatus
+from git_batch.views.addressing import addressed
 from git_batch.views.common import (
     VERSION,
-    Drift,
+    Around,
     action_of,
     ago,
     batch_text,
@@ -53,9 +54,7 @@ _PHASES = {
 }
 
 
-def status_text(
-    head: Header, tip: Tip, *, live: str | None, drift: Sequence[Drift], now: datetime
-) -> str:
+def status_text(head: Header, tip: Tip, *, live: str | None, around: Around, now: datetime) -> str:
     """Say where a batch stands, from header and newest event alone.
 
     Args:
@@ -77,13 +76,13 @@ def status_text(
         lines.append(("in flight", _flight_text(tip.in_flight, live is not None, now)))
     lines += _needs(totals)
     lines += _authority(head, totals, now)
-    lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in drift]
+    lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in around.drift]
     if totals.stop_requested:
         lines.append(("stop", "asked for, after the task in flight"))
-    ways = [one_line(d.way_out) for d in drift if d.way_out]
+    ways = [d.way_out for d in around.drift if d.way_out]
     action = action_of(totals.status, totals.next_action, live=live is not None)
-    following = ways or ([one_line(action)] if action else [])
-    return "\n".join(rows([*lines, *(("next", way) for way in following)])) + "\n"
+    following = [addressed(way, around.name) for way in ways or ([action] if action else [])]
+    return "\n".join(rows([*lines, *(("next", one_line(way)) for way in following)])) + "\n"
 
 
 def _flight_text(flight: InFlight, live: bool, now: datetime) -> str:
@@ -150,24 +149,20 @@ def status_json(
     plan: Plan,
     *,
     live: bool,
-    head_commit: str | None,
-    drift: Sequence[Drift],
+    around: Around,
 ) -> dict[str, Any]:
-    """Give where a batch and each of its tasks stand; the keys are a contract.
-
-    Args:
-        head_commit: where the branch is, None if it does not exist.
-    """
+    """Give where a batch and each of its tasks stand; the keys are a contract."""
     from git_batch.views.standing import Board  # the text does without, and must be fast
 
-    return board_json(Board(state, plan, live=live), head_commit, drift)
+    return board_json(Board(state, plan, live=live, around=around), around)
 
 
-def board_json(board: Board, head_commit: str | None, drift: Sequence[Drift]) -> dict[str, Any]:
+def board_json(board: Board, around: Around) -> dict[str, Any]:
     """Give the status of a board that exists already."""
     state = board.state
     standings = list(board)
     stop = stop_of(state.status, state.stop)
+    action = action_of(state.status, state.next_action, live=board.live)
     return {
         "version": VERSION,
         "batch_id": state.batch_id,
@@ -175,18 +170,18 @@ def board_json(board: Board, head_commit: str | None, drift: Sequence[Drift]) ->
         "title": state.title,
         "branch": state.branch,
         "base": state.base,
-        "head": head_commit,
+        "head": around.head,
         "plan_digest": state.plan_digest,
         "state": state.status.value,
         "outcome": None if stop is None else stop.value,
         "reason": state.reason or None,
-        "next_action": action_of(state.status, state.next_action, live=board.live),
+        "next_action": action and board.addressed(action),
         "live": board.live,
         "authorization": _authorization_json(state),
         "budget": _budget_json(state, board.plan),
         "counts": {status.value: n for status, n in counts(state).items()},
         "tasks": [task_json(standing) for standing in standings],
-        "drift": [{"kind": d.kind, "detail": d.detail, "commit": d.commit} for d in drift],
+        "drift": [{"kind": d.kind, "detail": d.detail, "commit": d.commit} for d in around.drift],
         "review": _review_json(standings),
     }
 

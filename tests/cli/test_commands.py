@@ -209,7 +209,7 @@ def test_completion_code_is_printed(tmp_path: Path, shell: str) -> None:
 def test_decisions_are_recorded_and_say_how_to_go_on(in_state: Make) -> None:
     top = in_state("needs_human")
     said = here(top, "retry", "stuck", "-m", "please").out
-    assert said.startswith("'stuck' will run again\ngo on: git batch resume demo-")
+    assert said.startswith("'stuck' will run again\ngo on: git batch resume")
     assert here(top, "skip", "stray").out.startswith("'stray' was taken out\n")
     found = {entry["id"]: entry["state"] for entry in told(top)["tasks"]}
     assert (found["stuck"], found["behind"], found["stray"]) == ("pending", "pending", "dropped")

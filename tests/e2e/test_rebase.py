@@ -96,7 +96,7 @@ def test_a_completed_batch_is_replayed_on_a_moved_base(repo: Path) -> None:
     done = batch(repo, "rebase", "--onto", "main", "-m", "main moved")
     assert f"rebased from {base[:12]} onto {new[:12]}" in done.out
     assert "2 commits will be replayed" in done.out
-    assert "git batch resume demo-" in done.out
+    assert "go on: git batch resume\n" in done.out
     assert git(repo, "rev-parse", BRANCH) == new
     assert clean(repo)
     assert not (repo / "src/one").exists()

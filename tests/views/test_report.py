@@ -11,6 +11,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, StopReason
 from git_batch.views.commands import next_commands
+from git_batch.views.common import Around
 from git_batch.views.escape import json_text
 from git_batch.views.html import report_html
 from git_batch.views.markdown import code, fenced, report_markdown
@@ -182,7 +183,7 @@ def test_a_ref_from_a_record_is_quoted_for_the_shell() -> None:
 
 def test_json_has_the_history_and_the_next_commands() -> None:
     story = morning()
-    told = report_json(story.state, story.plan, live=False, head_commit=None, drift=())
+    told = report_json(story.state, story.plan, live=False, around=Around(None, ()))
     assert json.loads(json_text(told)) == told
     c = next(t for t in told["tasks"] if t["id"] == "c")
     assert [h["outcome"] for h in c["history"]] == ["check_failed", "committed"]
@@ -199,7 +200,7 @@ def test_json_has_the_history_and_the_next_commands() -> None:
 
 def test_paths_stay_whole_in_json() -> None:
     story = hostile()
-    told = report_json(story.state, story.plan, live=False, head_commit=None, drift=())
+    told = report_json(story.state, story.plan, live=False, around=Around(None, ()))
     assert told["tasks"][0]["history"][0]["changed_paths"] == [
         '"caf\\351.txt"',
         '"\\342\\200\\256\\n.txt"',

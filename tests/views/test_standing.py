@@ -14,7 +14,7 @@ from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Agenda, Task
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
-from git_batch.views.common import counts_text
+from git_batch.views.common import Around, counts_text
 from git_batch.views.outline import counts_line, outline
 from git_batch.views.report import report_json, report_text
 from git_batch.views.standing import Board, Standing, behind
@@ -138,7 +138,7 @@ def test_abandoning_says_so() -> None:
     story.decide(ev.Decision.ABANDON, why="enough")
     assert at(story, "a").outcome is Outcome.STOPPED
     assert at(story, "b").reason == "the batch was abandoned"
-    told = status_json(story.state, story.plan, live=False, head_commit=None, drift=())
+    told = status_json(story.state, story.plan, live=False, around=Around(None, ()))
     assert (told["state"], told["outcome"]) == ("abandoned", "abandoned")
 
 
@@ -225,7 +225,7 @@ def decide(story: Story, draw: st.DrawFn) -> bool:
 @given(stories(), st.booleans())
 def test_totals_add_up_and_all_views_say_the_same(story: Story, live: bool) -> None:
     state, size = story.state, len(story.plan.tasks)
-    told = status_json(state, story.plan, live=live, head_commit=state.head, drift=())
+    told = status_json(state, story.plan, live=live, around=Around(state.head, ()))
     seen = Counter(t["state"] for t in told["tasks"])
     assert sum(told["counts"].values()) == size == len(told["tasks"])
     assert seen == Counter({s: n for s, n in told["counts"].items() if n})
@@ -237,7 +237,7 @@ def test_totals_add_up_and_all_views_say_the_same(story: Story, live: bool) -> N
     totals = story.entry.totals.counts
     assert numbers(counts_text(totals))[0] == sum(numbers(counts_text(totals))[1:]) == size
     report_text(state, story.plan, logs=logs, live=live)
-    full = report_json(state, story.plan, live=live, head_commit=None, drift=())
+    full = report_json(state, story.plan, live=live, around=Around(None, ()))
     assert [len(t["history"]) for t in full["tasks"]] == [
         len(s.history) for s in Board(state, story.plan, live=live)
     ]

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from git_batch.core import events as ev
 from git_batch.core.attempt import Usage
+from git_batch.core.ids import Oid
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
+from git_batch.views.common import Around
 from git_batch.views.escape import json_text
 from git_batch.views.listing import Listed, list_json, list_text
 from git_batch.views.status import status_json, status_text
@@ -37,12 +39,14 @@ FOREIGN = Found("foreign commits", f"branch is at {ESC}", "f" * 40, "git batch b
 
 def text(story: Story, live: str | None = None, *drift: Found) -> str:
     now = story.now + timedelta(hours=4)
-    return status_text(story.header, story.entry, live=live, drift=drift, now=now)
+    return status_text(
+        story.header, story.entry, live=live, around=Around(story.state.head, drift), now=now
+    )
 
 
 def test_the_keys_are_the_contract() -> None:
     story = morning()
-    told = status_json(story.state, story.plan, live=False, head_commit="1" * 40, drift=[FOREIGN])
+    told = status_json(story.state, story.plan, live=False, around=Around(Oid("1" * 40), [FOREIGN]))
     assert list(told) == KEYS
     assert all(list(t) == TASK_KEYS for t in told["tasks"])
     assert list(told["authorization"]) == ["seq", "actor", "confirmed_at", "expires_at", "signed"]
@@ -56,7 +60,7 @@ def test_the_keys_are_the_contract() -> None:
 
 def test_the_values_of_a_morning() -> None:
     story = morning()
-    told = status_json(story.state, story.plan, live=False, head_commit=None, drift=())
+    told = status_json(story.state, story.plan, live=False, around=Around(None, ()))
     assert (told["version"], told["state"], told["outcome"]) == (1, "budget_stopped", "deadline")
     assert (told["head"], told["plan_digest"], told["live"]) == (None, DIGEST, False)
     assert told["next_action"] == "git batch resume"
@@ -87,7 +91,7 @@ def test_a_review_is_named_with_its_time() -> None:
     story.ran(b"src/a")
     story.checked()
     story.review(b"src/a")
-    told = status_json(story.state, story.plan, live=False, head_commit=None, drift=())
+    told = status_json(story.state, story.plan, live=False, around=Around(None, ()))
     assert told["review"] == {"task": "a", "since": "2030-01-31T20:04:00+00:00"}
     assert told["tasks"][0]["outcome"] == "review_pending"
 
@@ -96,7 +100,7 @@ def test_an_unauthorized_batch_has_no_authorization() -> None:
     story = Story(plan(task("a")))
     created = story.machine.replay((e.event, oid) for oid, e in story.entries[:1])
     assert created is not None
-    told = status_json(created, story.plan, live=False, head_commit=None, drift=())
+    told = status_json(created, story.plan, live=False, around=Around(None, ()))
     assert told["authorization"] is None
     assert told["budget"]["qa_failure_limit"] == 6
 

@@ -19,10 +19,10 @@ from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop, needs_authorization
-from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
+from git_batch.core.outlook import Outlook, outlook
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
-from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
+from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.core.values import replace
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
 from git_batch.repo import fingerprint, trust
@@ -30,7 +30,6 @@ from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.run.lineage import drift_of
 
-_DONE = (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
 _MORE = {
     StopReason.BUDGET: "git batch resume --max-tasks +N",
     StopReason.DEADLINE: "git batch resume --deadline 8h",
@@ -44,7 +43,8 @@ class Renewal(Struct, frozen=True):
     Attributes:
         state: the batch as it stands under `old`.
         plan: the plan that will run; `diff` says how it differs from the one in force.
-        left_out: what is done and stays so; all else may run under it, by a decision if not so.
+        outlook: what becomes of each task under it.
+        here: the one in force was confirmed in this repository: what is done was seen by a person.
         notes: what a person should know before they answer.
     """
 
@@ -54,7 +54,8 @@ class Renewal(Struct, frozen=True):
     why: str
     old: Budget = Budget()
     diff: PlanDiff | None = None
-    left_out: tuple[TaskId, ...] = ()
+    outlook: Outlook = Outlook()
+    here: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -175,13 +176,10 @@ def renewal(
     if old is not None:
         fresh = _carried_over(old, fresh, bounds, now)
     _not_at_once(state, fresh, now)
-    done = tuple(t for t, record in state.tasks.items() if record.status in _DONE)
-    notes = [f"a person has to confirm: {why}", *_replays(state), *changed_around(old, fresh)]
-    if not here and done:
-        notes.append(f"done already: {', '.join(done)}")
+    notes = (f"a person has to confirm: {why}", *changed_around(old, fresh))
     new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
-    shown = done if here else ()
-    return Renewal(state, new, fresh, why, granted, diff, shown, tuple(notes))
+    coming = outlook(new, state.tasks, state.in_flight)
+    return Renewal(state, new, fresh, why, granted, diff, coming, here, notes)
 
 
 def _untracked(
@@ -202,14 +200,6 @@ def _carried_over(
     if asked.expires is None and old.expires_at is not None:
         fresh = replace(fresh, expires_at=_lifetime(old, now))
     return fresh
-
-
-def _replays(state: BatchState) -> list[str]:
-    many = len(state.agenda.replays)
-    if not many:
-        return []
-    what = "the commit of 1 task is" if many == 1 else f"the commits of {many} tasks are"
-    return [f"{what} replayed: checked again, without running the command again"]
 
 
 def _total(state: BatchState, asked: Bounds) -> Bounds:

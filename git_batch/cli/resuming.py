@@ -44,8 +44,8 @@ def _show(renewal: Renewal) -> None:
     from git_batch.views.plandiff import plandiff_text
 
     granted = renewal.authorization
-    done, notes = renewal.left_out, renewal.notes
-    out(confirmation_text(renewal.plan, granted, left_out=done, notes=notes))
+    coming, notes = renewal.outlook, renewal.notes
+    out(confirmation_text(renewal.plan, granted, coming, seen=renewal.here, notes=notes))
     if renewal.diff is not None:
         before = (renewal.state.plan_digest, renewal.old)
         after = (granted.plan_digest, granted.budget)

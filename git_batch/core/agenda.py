@@ -125,6 +125,20 @@ def retract(graph: Graph, agenda: Agenda, tasks: Iterator[TaskId], status: TaskS
     return replace(agenda, ready=ready, skipped=_skipped(graph, agenda, None))
 
 
+def following(graph: Graph, agenda: Agenda) -> int | None:
+    """Give the task that comes next when none is in flight; None if nothing can go on.
+
+    First what stood on a former base, in the order it had there: the rest came after it. Then work
+    that was accepted, as far as what it needs has not been undone since; then the plan's order.
+    """
+    replay = next((i for i in agenda.replays if agenda.ready >> i & 1), None)
+    if replay is not None:
+        return replay
+    waiting = members(agenda.accepted)
+    accepted = next((i for i in waiting if satisfied(graph, i, agenda.done)), None)
+    return first(agenda.ready) if accepted is None else accepted
+
+
 def satisfied(graph: Graph, i: int, done: int) -> bool:
     """Tell whether everything that a task needs is done."""
     return all(done >> d & 1 for d in graph.dependencies[i])

@@ -84,27 +84,16 @@ class Machine:
             return self._drive(state, state.in_flight)
         if state.halted:
             return _halted(state)
-        # First what stood on a former base, in the order it had there: the rest came after it.
-        replay = next((i for i in state.agenda.replays if state.agenda.ready >> i & 1), None)
-        accepted = self._accepted(state) if replay is None else None
-        index = agendas.first(state.agenda.ready) if replay is None else replay
-        if accepted is None and index is None:
+        index = agendas.following(self.graph, state.agenda)
+        if index is None:
             return self._nothing_left(state)
         stop = self._bound(state)
         if stop is not None:
             return stop
-        if accepted is not None:
-            task = self.plan.tasks[accepted].id
-            return fx.StartAttempt(task, next_attempt(state.tasks.get(task)))
-        assert index is not None
         task = self.plan.tasks[index].id
-        return fx.Enroll(task, next_attempt(state.tasks.get(task)))
-
-    def _accepted(self, state: BatchState) -> int | None:
-        """Find accepted work that can be committed: what it needs may have been undone since."""
-        waiting = agendas.members(state.agenda.accepted)
-        done = state.agenda.done
-        return next((i for i in waiting if agendas.satisfied(self.graph, i, done)), None)
+        n = next_attempt(state.tasks.get(task))
+        accepted = state.agenda.accepted >> index & 1
+        return fx.StartAttempt(task, n) if accepted else fx.Enroll(task, n)
 
     def _drive(self, state: BatchState, flight: InFlight) -> fx.Effect:
         task = self.task(flight.task)

@@ -8,17 +8,18 @@ stands behind a gutter, so a title or command can't imitate a further task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from git_batch.core import agenda as agendas
 from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
-from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, Budget, Command, Plan, Task
+from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus
 from git_batch.core.template import expand, render_command, values_of
+from git_batch.views.coming import grouped, instead, stands
 from git_batch.views.common import (
     VERSION,
     command_text,
@@ -68,26 +69,29 @@ def plan_text(
     lines = rows([*head, *_policy(plan), *_budget(plan.budget), *shared])
     lines += _untracked(skipped_files)
     lines += ["", f"{counted(len(order), 'task')}, in this order:"]
-    lines += _tasks(plan, order, whole_prompts)
+    lines += _tasks(plan, order, whole_prompts, shared=bool(shared))
     return printable("\n".join(lines)) + "\n"
 
 
 def confirmation_text(
     plan: Plan,
     proposed: Authorization,
+    outlook: Outlook | None = None,
     *,
-    left_out: Sequence[TaskId] = (),
+    seen: bool = True,
     notes: Sequence[str] = (),
     whole_prompts: bool = False,
 ) -> str:
     """Show what a person is about to authorize: the very value that is recorded if they agree.
 
     Args:
-        left_out: tasks that will not run (done already, or taken out), when it is renewed.
+        outlook: what becomes of each task, when it is renewed; without it all of them run.
+        seen: what is done was shown to a person here before, so that its name is enough.
         notes: warnings to read before the answer, one line each.
     """
-    a, out = proposed, frozenset(left_out)
-    order = tuple(i for i in run_order(plan) if plan.tasks[i].id not in out)
+    a, coming = proposed, outlook or Outlook(runs=run_order(plan))
+    groups = grouped(coming, seen)
+    order = tuple(place for _, places in groups for place in places)
     lines = rows(
         [
             ("plan", _title(plan)),
@@ -103,10 +107,14 @@ def confirmation_text(
     )
     lines += _untracked(a.untracked)
     lines += [f"note: {one_line(note)}" for note in notes]
-    lines += ["", f"{counted(len(order), 'task')} will run, in this order:"]
-    lines += _tasks(plan, order, whole_prompts)
-    if left_out:
-        lines += ["", f"will not run ({len(left_out)}): {', '.join(map(one_line, left_out))}"]
+    shared = bool(_shared_limits(plan, order))
+    lines += [] if coming.runs else ["", "nothing will run" + instead(coming)]
+    for heading, places in groups:
+        lines += ["", f"{counted(len(places), 'task')} {heading}:"]
+        lines += _tasks(plan, places, whole_prompts, shared=shared, waits=coming.waits)
+    if seen and coming.done:
+        names = ", ".join(one_line(plan.tasks[place].id) for place in coming.done)
+        lines += ["", f"done, will not run ({len(coming.done)}): {names}"]
     return printable("\n".join(lines)) + "\n"
 
 
@@ -219,11 +227,26 @@ def _shared_limits(plan: Plan, order: Sequence[int]) -> list[tuple[str, str]]:
     return [("limits", f"{limits.pop()}, for each task")] if len(limits) == 1 else []
 
 
-def _tasks(plan: Plan, order: Sequence[int], whole_prompts: bool) -> Iterator[str]:
-    column, shared = len(str(len(order))), bool(_shared_limits(plan, order))
+def _tasks(
+    plan: Plan,
+    order: Sequence[int],
+    whole_prompts: bool,
+    *,
+    shared: bool,
+    waits: Mapping[int, TaskStatus] | None = None,
+) -> Iterator[str]:
+    """Show tasks in an order.
+
+    Args:
+        shared: the limits are the same for all that is shown, and were said.
+        waits: where tasks stand that wait for a person.
+    """
+    column = len(str(len(order)))
     for n, place in enumerate(order, 1):
         task = plan.tasks[place]
         yield f"{n:>{column}}. {task.id}: {one_line(task.title)}"
+        if waits and place in waits:
+            yield from field("stands", stands(waits[place]), column + 2, _COLUMN)
         yield from _task(plan, task, column + 2, whole_prompts)
         if not shared:
             yield from field("limits", _limits(task), column + 2, _COLUMN)

@@ -241,7 +241,8 @@ def test_there_the_commands_of_what_is_done_are_shown_as_well(repo: Path) -> Non
     other = cloned(repo)
     shown = near(other, "resume", "--max-tasks", "+1", "--yes").out
     assert "echo one >src/one" in shown
-    assert "done already: a" in shown
+    assert "1 task will not run, done already:\n1. a: Do a" in shown
+    assert "1 task will run, in this order:\n1. b: Do b" in shown
     assert committed(other) == ["a", "b"]
 
 

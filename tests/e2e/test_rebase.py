@@ -108,7 +108,8 @@ def test_a_completed_batch_is_replayed_on_a_moved_base(repo: Path) -> None:
     assert f"from {base[:10]}, where it was at {old[:10]}" in batch(repo, "report").out
     asked = batch(repo, "resume", status=3)
     assert "the batch was rebased onto" in asked.out
-    assert "the commits of 2 tasks are replayed" in asked.out
+    assert "2 tasks will not run, as the work is there: it is checked and committed:" in asked.out
+    assert "nothing will run but checks" in asked.out
     batch(repo, "resume", "--yes")
     assert committed(repo) == ["a", "b"]
     assert told(repo)["state"] == "completed"

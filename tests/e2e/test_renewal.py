@@ -325,3 +325,37 @@ def test_a_task_that_edits_the_plan_file_changes_nothing_and_is_out_of_its_scope
     batch(repo, "start", "--yes", status=1)
     assert outcomes(repo) == {"t1": "scope_refused", "t4": "committed"}
     assert git(repo, "status", "--porcelain") == ""
+
+
+# What a person consents to.
+
+
+def test_what_went_wrong_tasks_that_will_not_run_were_said_to_run(repo: Path) -> None:
+    write(
+        repo,
+        task("done", "echo 1 >src/done"),
+        task("parked", "exit 1"),
+        task("behind", "echo 2 >src/behind", 'blocked_by = ["parked"]'),
+        task("seen", "echo 3 >src/seen", 'review = "human"'),
+        task("out", "echo 4 >src/out"),
+        task("later", "echo 5 >src/later"),
+    )
+    near(repo, "start", "--yes", "--max-tasks", "3", status=1)
+    near(repo, "skip", "out")
+    shown = near(repo, "resume", "--max-tasks", "+3", status=3).out
+    assert "1 task will run, in this order:\n1. later: Do later\n" in shown
+    waiting = shown[shown.index("3 tasks will not run unless a person decides so:") :]
+    assert "1. parked: Do parked\n   stands:      needs a human\n" in waiting
+    assert "2. behind: Do behind\n   stands:      skipped\n" in waiting
+    assert "3. seen: Do seen\n   stands:      in review\n" in waiting
+    assert "1 task will not run, taken out by a person:\n1. out: Do out\n" in waiting
+    assert "echo 4 >src/out" in waiting  # they may take it in again
+    assert shown.endswith("done, will not run (1): done\n")
+
+
+def test_that_nothing_will_run_is_said_plainly(repo: Path) -> None:
+    write(repo, task("parked", "exit 1"))
+    near(repo, "start", "--yes", status=1)
+    shown = near(repo, "resume", "--max-tasks", "+3", status=3).out
+    assert "nothing will run: everything that is left waits for a person" in shown
+    assert "will run, in this order" not in shown

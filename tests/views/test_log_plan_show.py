@@ -7,6 +7,7 @@ import pytest
 from git_batch.core import events as ev
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, Budget, Plan
+from git_batch.core.outlook import Outlook
 from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, StopReason
 from git_batch.views.log import log_json, log_lines
 from git_batch.views.plan import confirmation_text, plan_json, plan_text, run_order
@@ -149,7 +150,7 @@ def test_the_confirmation_names_its_bounds() -> None:
         untracked=(b"notes.txt",),
     )
     warnings = ["the configuration has changed\x1b"]
-    shown = confirmation_text(rich(), proposed, left_out=[TaskId("first")], notes=warnings)
+    shown = confirmation_text(rich(), proposed, Outlook((0,), done=(1,)), notes=warnings)
     for expected in (
         f"branch:     batch/\\x1b[31mred, from {BASE}",
         f"digest: {DIGEST}",
@@ -161,7 +162,7 @@ def test_the_confirmation_names_its_bounds() -> None:
         "untracked, in no commit (1):\n  notes.txt",
         "note: the configuration has changed\\x1b",
         "1 task will run, in this order:\n1. ask: Do ask\n",
-        "will not run (1): first",
+        "done, will not run (1): first",
     ):
         assert squeezed(expected) in squeezed(shown), expected
 

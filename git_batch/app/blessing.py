@@ -69,7 +69,7 @@ def _on_top(session: Session, journal: Journal, tip: Oid) -> tuple[Oid, ...]:
     if other:
         raise DriftError(
             f"only commits purely on top can be blessed, but: {other[0].kind}: {other[0].detail}",
-            *([other[0].way_out] if other[0].way_out else []),
+            *other[0].ways,
             f"all of it: git batch verify {state.batch_id}",
         )
     if not found.drifts:

@@ -107,7 +107,7 @@ def why(session: Session, state: BatchState, *, asked: bool, here: bool) -> str 
         if drift is not None:
             raise PreconditionError(
                 f"batch '{state.batch_id}' failed and its branch is not whole: {drift.detail}",
-                drift.way_out,
+                *drift.ways,
             )
         return "the branch is where the record says again"
     if state.authorization is None:

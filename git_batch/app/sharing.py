@@ -68,7 +68,7 @@ def _whole(session: Session, found: Glance) -> tuple[BatchId, str, Oid]:
     branch, head = header.branch, tip.totals.head
     if found.drift:
         first = found.drift[0]
-        raise DriftError(f"{first.kind}: {first.detail}", first.way_out)
+        raise DriftError(f"{first.kind}: {first.detail}", *first.ways)
     way = f"all of it: git batch verify {batch}"
     record = found.summary.ref_tip
     answer = must_be_whole(session, batch, head, record, what=f"'{branch}'", way=way)

@@ -24,7 +24,9 @@ from git_batch.core.lineage import (
     Drift,
     Ledger,
     accepts,
+    back_to,
     is_pending,
+    ways_out,
 )
 
 LISTED = 3
@@ -158,7 +160,7 @@ class Comparison:
             MOVED_BACK,
             f"'{ledger.branch}' is at {self._tip}, behind the recorded {ledger.head}",
             self._tip,
-            f"git merge --ff-only {ledger.head}",
+            back_to(ledger.branch, ledger.head),
         )
 
     def _on_top(self, start: int) -> Iterator[Drift]:
@@ -280,14 +282,10 @@ class Comparison:
         )
 
     def _drift(self, kind: str, detail: str, commit: Seen) -> Drift:
-        return Drift(kind, detail, commit.oid, look(self._l, self._tip))
-
-
-def look(ledger: Ledger, tip: Oid) -> str:
-    """Give the command that compares a branch with its recorded line."""
-    if tip == ledger.head:
-        return f"git batch log {ledger.batch}"
-    return f"git range-diff {ledger.base} {ledger.head} {tip}"
+        # What the record knows, or what lies below its head, is still there at that head.
+        stays = kind == NO_RECEIPT or (kind != UNREACHABLE and accepts(self._l, commit.oid))
+        back, known = self._ends and not stays, self._recorded is not None
+        return Drift(kind, detail, commit.oid, *ways_out(self._l, self._tip, back, known))
 
 
 def _differences(commit: Seen, claim: Claim, event: Settled) -> list[str]:

@@ -54,12 +54,19 @@ class Drift(Struct, frozen=True):
         detail: what was found and what was expected, with both ids.
         commit: the first commit to look at.
         way_out: the next command.
+        look: a command that shows what differs, where that is another one.
     """
 
     kind: str
     detail: str
     commit: Oid | None
     way_out: str
+    look: str = ""
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The commands that help, in the order of their use."""
+        return tuple(command for command in (self.way_out, self.look) if command)
 
     @property
     def status(self) -> BatchStatus:
@@ -133,6 +140,42 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
     )
 
 
+def back_to(branch: str, head: Oid) -> str:
+    """Give the command that puts a branch back to its recorded head, wherever it is pasted.
+
+    Git refuses it rather than lose a change that is not committed; what the branch held besides
+    stays in its reflog.
+    """
+    return f"git switch {word(branch)} && git reset --keep {head}"
+
+
+def compare(base: Oid, head: Oid, tip: Oid) -> str:
+    """Give the command that compares what a branch holds with what is recorded."""
+    return f"git range-diff {base} {head} {tip}"
+
+
+def ways_out(ledger: Ledger, tip: Oid, back: bool, known: bool) -> tuple[str, ...]:
+    """Give the commands that help with a branch that is not its recorded line.
+
+    Args:
+        back: the branch is whole once it is at its recorded head again.
+        known: the recorded commits are here, so that one can go back to them, or compare.
+    """
+    if tip == ledger.head:
+        return (f"git batch log {ledger.batch}",)
+    if not known:
+        return (f"git log {ledger.base}..{tip}",)
+    look = compare(ledger.base, ledger.head, tip)
+    return (back_to(ledger.branch, ledger.head), look) if back else (look,)
+
+
+def word(branch: str) -> str:
+    """Write a branch's name so that a shell takes it as it is."""
+    import shlex  # only where a branch is not whole; `status` and the hooks must be fast
+
+    return shlex.quote(branch)
+
+
 def before_rebase(
     branch: str, tip: Oid, head: Oid, base: Oid, former: Sequence[Oid]
 ) -> Drift | None:
@@ -143,7 +186,7 @@ def before_rebase(
     if tip not in former or tip == head:
         return None
     # As long as nothing stands on the new base, whoever opens the batch moves the branch there.
-    way = "git batch resume" if head == base else f"git reset --keep {head}"
+    way = "git batch resume" if head == base else back_to(branch, head)
     said = f"branch '{branch}' is at {tip}, where it was before the batch was rebased onto {base}"
     return Drift(MOVED_BACK, f"{said}; the record expects {head}", tip, way)
 

@@ -16,7 +16,10 @@ from git_batch.core.lineage import (
     MOVED_BACK,
     REWRITTEN,
     Drift,
+    back_to,
     before_rebase,
+    compare,
+    word,
 )
 from git_batch.core.model import BatchState, InFlight
 from git_batch.core.standing import Phase
@@ -53,14 +56,15 @@ def tips_differ(
             BRANCH_MISSING,
             f"branch '{branch}' does not exist; the record expects {head}",
             head,
-            f"git branch {branch} {head}",
+            f"git branch {word(branch)} {head}",
         )
     left = before_rebase(branch, tip, head, batch.base, [line.head for line in batch.former])
-    return left or _moved(read, branch, tip, head)
+    return left or _moved(read, batch, tip, head)
 
 
-def _moved(read: Read, branch: str, tip: Oid, head: Oid) -> Drift:
+def _moved(read: Read, batch: BatchState | Header, tip: Oid, head: Oid) -> Drift:
     """Say how a tip that is not the recorded head stands to it."""
+    branch = batch.branch
     if _descends(read, tip, head):
         return Drift(
             FOREIGN,
@@ -74,7 +78,8 @@ def _moved(read: Read, branch: str, tip: Oid, head: Oid) -> Drift:
         MOVED_BACK if back else REWRITTEN,
         f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
         tip,
-        f"git merge --ff-only {head}" if back else f"git range-diff {tip}...{head}",
+        back_to(branch, head),
+        "" if back else compare(batch.base, head, tip),
     )
 
 

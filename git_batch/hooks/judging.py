@@ -147,7 +147,7 @@ def _drifted(name: str, batch: BatchId, found: Verdict, *, stale: bool) -> Judge
     rest = len(others) - SHOWN + 1
     if rest > 0:
         more += f"\n\tand {rest} more"
-    hints = [d.way_out for d in found.drifts[:SHOWN] if d.way_out]
+    hints = [way for d in found.drifts[:SHOWN] for way in d.ways]
     if stale:  # perhaps: who receives a branch may have an older record of it
         hints.append(f"if the record here is older than the branch: {_both(batch)}")
     hints.append(f"all of it: git batch verify {name}")

@@ -72,9 +72,7 @@ def _count(found: Verdict) -> str:
 
 def _drift(drift: Drift) -> list[str]:
     lines = [f"{one_line(drift.kind)}: {one_line(drift.detail)}"]
-    if drift.way_out:
-        lines.append(f"    {one_line(drift.way_out)}")
-    return lines
+    return [*lines, *(f"    {one_line(way)}" for way in drift.ways)]
 
 
 def verify_json(
@@ -96,7 +94,13 @@ def verify_json(
         "reason": found.reason,
         "unchecked": [] if found.certified else list(UNCHECKED),
         "drift": [
-            {"kind": d.kind, "detail": d.detail, "commit": d.commit, "way_out": d.way_out}
+            {
+                "kind": d.kind,
+                "detail": d.detail,
+                "commit": d.commit,
+                "way_out": d.way_out,
+                "look": d.look or None,
+            }
             for d in found.drifts
         ],
     }

@@ -48,8 +48,16 @@ def test_an_amended_commit_is_told_with_both_ids_and_a_way_out(top: Path) -> Non
     assert new in said
     (drift,) = json.loads(near(top, "verify", "--json", status=4).out)["drift"]
     assert (drift["kind"], drift["commit"]) == ("history rewritten", new)
-    assert drift["way_out"].startswith("git range-diff ")
-    git(top, *drift["way_out"].split()[1:])
+    assert drift["way_out"].startswith("git switch batch/demo && git reset --keep ")
+    assert drift["look"].startswith("git range-diff ")
+    pasted(top, drift["look"])
+    pasted(top, drift["way_out"])
+    near(top, "verify")
+
+
+def pasted(top: Path, command: str) -> None:
+    """Run a command as a person who pastes it."""
+    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
 
 
 def test_ways_out_never_destroy_anything(top: Path) -> None:
@@ -64,7 +72,7 @@ def test_ways_out_never_destroy_anything(top: Path) -> None:
         told = json.loads(near(top, "verify", "demo", "--json", status=4).out)
         ways += [d["way_out"] for d in told["drift"]]
     assert len(ways) >= 4
-    for word in ("reset", "rm ", "clean", " -f", "--force", "-D", "update-ref"):
+    for word in ("reset --hard", "rm ", "clean", " -f", "--force", "-D", "update-ref"):
         assert not any(word in way for way in ways)
 
 
@@ -72,7 +80,7 @@ def test_a_branch_that_was_set_back_is_mended_by_what_is_said(top: Path) -> None
     git(top, "reset", "-q", "--hard", "HEAD~2")
     (drift,) = json.loads(near(top, "verify", "--json", status=4).out)["drift"]
     assert drift["kind"] == "moved back"
-    git(top, *drift["way_out"].split()[1:])
+    pasted(top, drift["way_out"])
     near(top, "verify")
 
 
@@ -81,7 +89,7 @@ def test_a_branch_that_is_gone_is_told_with_the_command_that_makes_it(top: Path)
     git(top, "branch", "-q", "-D", BRANCH)
     (drift,) = json.loads(near(top, "verify", "demo", "--json", status=4).out)["drift"]
     assert drift["kind"] == "branch missing"
-    git(top, *drift["way_out"].split()[1:])
+    pasted(top, drift["way_out"])
     near(top, "verify", "demo")
 
 

@@ -89,6 +89,7 @@ class TestRewrites:
         assert done.status == 0
         assert "warning: this amend broke a batch's branch" in done.said
         assert f"hint: before, the branch was at {before}" in done.said
+        assert f"hint: git switch batch/demo && git reset --keep {before}" in done.said
 
     def test_rebase_is_told_at_once(self, top: Path) -> None:
         git(top, "switch", "-q", "main")

@@ -16,10 +16,14 @@ from git_batch.core.standing import (
     StopReason,
     TaskStatus,
 )
+from git_batch.views.common import actions_of
 from git_batch.views.escape import one_line, shell_word
 from git_batch.views.standing import Board, Standing
 
 Labelled = tuple[str, str]
+
+_BEFORE_THEIR_EYES = "git batch report"
+"""What whoever reads these commands is reading."""
 
 
 def task_commands(board: Board, standing: Standing) -> list[Labelled]:
@@ -108,21 +112,31 @@ def for_batch(board: Board) -> list[str]:
 
 
 def _for_batch(board: Board) -> list[str]:
-    state = board.state
+    state, around = board.state, board.around
     if board.live:
         return []
-    if state.status is BatchStatus.COMPLETED:
-        return [f"git log --oneline {state.base[:10]}..{shell_word(state.branch)}"]
-    if state.status is BatchStatus.ABANDONED:
-        return []
-    useless = ("", "git batch report")  # whoever reads this has that before their eyes
+    ways = actions_of(state.status, state.stop, state.next_action, live=False, around=around)
     # It may come from another clone's record; whatever it is, it is one line.
-    recorded = [] if state.next_action in useless else [one_line(state.next_action)]
+    first = [one_line(way) for way in ways if way != _BEFORE_THEIR_EYES]
+    looks = [drift.look for drift in board.drift if drift.look]
+    wrong = [*first, *looks] if board.drift else []
+    if state.status is BatchStatus.COMPLETED:
+        there = around is None or around.head is not None
+        log = f"git log --oneline {state.base[:10]}..{shell_word(state.branch)}"
+        return [*wrong, *([log] if there else [])]
+    if state.status is BatchStatus.ABANDONED:
+        return wrong
     if state.status not in RESUMABLE:
-        return [*recorded, "git batch verify"]
+        return [*(wrong or first), "git batch verify"]
+    return [*wrong, *_going_on(board, first)]
+
+
+def _going_on(board: Board, first: list[str]) -> list[str]:
+    """Say how a batch goes on that can; with a used-up budget only with more of it."""
+    state = board.state
     budget = state.authorization and state.authorization.budget
     limit = budget.max_tasks if budget else None
     if state.stop is not StopReason.BUDGET or limit is None or state.enrolled < limit:
-        return [*recorded, "git batch resume"]
+        return list(dict.fromkeys([*first, "git batch resume"]))
     waiting = sum(standing.state is TaskStatus.PENDING for standing in board)
     return [f"git batch resume --max-tasks +{max(waiting, 1)}"]

@@ -61,6 +61,10 @@ class Drift(Protocol):
     def way_out(self) -> str:
         """Give the command that helps, empty if there is none."""
 
+    @property
+    def look(self) -> str:
+        """Give the command that shows what differs, empty if there is no other one."""
+
 
 class Around(NamedTuple):
     """What is found around a record, as far as somebody looked.
@@ -130,13 +134,41 @@ def batch_text(status: BatchStatus, stop: StopReason | None, *, live: bool) -> s
     return words(status) if bare else f"{words(status)} ({words(str(why))})"
 
 
-def action_of(status: BatchStatus, recorded: str, *, live: bool) -> str | None:
-    """Give the one next command; the record has one for every stop, a run that died has none."""
-    if live:
-        return None
-    if status is BatchStatus.RUNNING:
-        return "git batch resume"
-    return recorded or None
+_OF_THE_BRANCH = frozenset({StopReason.FOREIGN_COMMITS, StopReason.LINEAGE_BROKEN})
+
+
+def actions_of(
+    status: BatchStatus,
+    stop: StopReason | None,
+    recorded: str,
+    *,
+    live: bool,
+    around: Around | None,
+) -> list[str]:
+    """Give the next commands: first what makes the branch whole, else the one way on.
+
+    The record has one for every stop, a run that died has none. One that was about the branch is
+    out of date as soon as the branch is where it belongs.
+    """
+    ways = [drift.way_out for drift in around.drift if drift.way_out] if around else []
+    if ways or live:
+        return ways
+    whole = around is not None and not around.drift
+    back = whole and stop in _OF_THE_BRANCH and status is not BatchStatus.ABANDONED
+    if status is BatchStatus.RUNNING or back:
+        return ["git batch resume"]
+    return [recorded] if recorded else []
+
+
+def branch_text(branch: str, recorded: Oid, base: Oid, around: Around | None) -> str:
+    """Say where the branch of a batch is, and where it should be if that is elsewhere."""
+    name, begins = one_line(branch), f"base {short(base)}"
+    if around is None or (around.head == recorded):
+        return f"{name} at {short(recorded)}, {begins}"
+    if around.head is None:
+        return f"{name} does not exist, recorded at {short(recorded)}, {begins}"
+    meant = f", recorded at {short(recorded)}" if around.drift else ""
+    return f"{name} at {short(around.head)}{meant}, {begins}"
 
 
 def short(oid: str | None) -> str:

@@ -24,6 +24,7 @@ from git_batch.views.commands import Labelled, kept_work, list_next, output_of, 
 from git_batch.views.common import (
     NOT_RUN,
     batch_text,
+    branch_text,
     command_text,
     counted,
     counts_text,
@@ -141,7 +142,8 @@ def _facts(board: Board, standings: list[Standing]) -> list[tuple[str, str]]:
         ("tasks", counts_line(standings)),
         ("state", ended),
         *([("reason", state.reason)] if state.reason else []),
-        ("branch", f"{state.branch} at {short(state.head)}, base {short(state.base)}"),
+        ("branch", branch_text(state.branch, state.head, state.base, board.around)),
+        *(("drift", f"{drift.kind}: {drift.detail}") for drift in board.drift),
         (
             "time",
             f"{moment(state.created_at)} to {moment(state.updated_at)} ({whole}); "

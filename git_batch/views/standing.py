@@ -8,7 +8,7 @@ JSON ask it. A whole plan costs its edges, not its paths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
 from git_batch.views.addressing import addressed
-from git_batch.views.common import Around, names, stop_of
+from git_batch.views.common import Around, Drift, names, stop_of
 
 Verdict = tuple[Outcome | None, str]
 
@@ -81,6 +81,11 @@ class Board:
         self, state: BatchState, plan: Plan, *, live: bool, around: Around | None = None
     ) -> None:
         self.state, self.plan, self.live, self.around = state, plan, live, around
+
+    @property
+    def drift(self) -> Sequence[Drift]:
+        """The ways in which the branch is not what the record says, as far as is known."""
+        return self.around.drift if self.around is not None else ()
 
     def addressed(self, command: str) -> str:
         """Have a command mean this batch, wherever it is pasted now."""

@@ -19,9 +19,10 @@ from git_batch.views.addressing import addressed
 from git_batch.views.common import (
     VERSION,
     Around,
-    action_of,
+    actions_of,
     ago,
     batch_text,
+    branch_text,
     counted,
     counts_text,
     moment,
@@ -64,7 +65,7 @@ def status_text(head: Header, tip: Tip, *, live: str | None, around: Around, now
     stands = batch_text(totals.status, totals.stop, live=live is not None)
     lines = [
         ("batch", f"{one_line(head.batch_id)}  {one_line(head.title)}".rstrip()),
-        ("branch", f"{one_line(head.branch)} at {short(totals.head)}, base {short(head.base)}"),
+        ("branch", branch_text(head.branch, totals.head, head.base, around)),
         ("state", f"{stands}, {ago(totals.updated_at, now)}"),
     ]
     if live is not None:
@@ -79,10 +80,12 @@ def status_text(head: Header, tip: Tip, *, live: str | None, around: Around, now
     lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in around.drift]
     if totals.stop_requested:
         lines.append(("stop", "asked for, after the task in flight"))
-    ways = [d.way_out for d in around.drift if d.way_out]
-    action = action_of(totals.status, totals.next_action, live=live is not None)
-    following = [addressed(way, around.name) for way in ways or ([action] if action else [])]
-    return "\n".join(rows([*lines, *(("next", one_line(way)) for way in following)])) + "\n"
+    ways = actions_of(
+        totals.status, totals.stop, totals.next_action, live=live is not None, around=around
+    )
+    lines += [("next", one_line(addressed(way, around.name))) for way in ways]
+    lines += [("look", one_line(d.look)) for d in around.drift if d.look]
+    return "\n".join(rows(lines)) + "\n"
 
 
 def _flight_text(flight: InFlight, live: bool, now: datetime) -> str:
@@ -162,7 +165,7 @@ def board_json(board: Board, around: Around) -> dict[str, Any]:
     state = board.state
     standings = list(board)
     stop = stop_of(state.status, state.stop)
-    action = action_of(state.status, state.next_action, live=board.live)
+    ways = actions_of(state.status, state.stop, state.next_action, live=board.live, around=around)
     return {
         "version": VERSION,
         "batch_id": state.batch_id,
@@ -175,7 +178,7 @@ def board_json(board: Board, around: Around) -> dict[str, Any]:
         "state": state.status.value,
         "outcome": None if stop is None else stop.value,
         "reason": state.reason or None,
-        "next_action": action and board.addressed(action),
+        "next_action": board.addressed(ways[0]) if ways else None,
         "live": board.live,
         "authorization": _authorization_json(state),
         "budget": _budget_json(state, board.plan),

@@ -32,6 +32,7 @@ class Found(NamedTuple):
     detail: str
     commit: str | None
     way_out: str
+    look: str = ""
 
 
 FOREIGN = Found("foreign commits", f"branch is at {ESC}", "f" * 40, "git batch bless")

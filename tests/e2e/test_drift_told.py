@@ -1,0 +1,91 @@
+"""Drift is told wherever a person looks, with the way back; each command that is told works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, task, told, write
+from tests.e2e.near import finished, near, said
+
+FORMS = (
+    ("status",),
+    ("report",),
+    ("report", "--format", "markdown"),
+    ("report", "--format", "html"),
+)
+
+
+@pytest.fixture
+def top(template: Path, tmp_path: Path) -> Path:
+    """Give a repository with a completed batch."""
+    return finished(template, tmp_path / "top")
+
+
+def pasted(top: Path, command: str) -> None:
+    """Run a command as a person who pastes it."""
+    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form))
+def test_what_went_wrong_a_report_knew_nothing_of_drift(top: Path, form: tuple[str, ...]) -> None:
+    head = git(top, "rev-parse", "HEAD")
+    git(top, "commit", "-q", "--amend", "-m", "other")
+    now = git(top, "rev-parse", "HEAD")
+    shown = unescape(said(near(top, *form, "demo")))
+    assert "history rewritten: " in shown
+    assert f"batch/demo at {now[:10]}, recorded at {head[:10]}" in shown
+    assert f"git switch batch/demo && git reset --keep {head}" in shown
+    assert f"git range-diff {git(top, 'rev-parse', 'main')} {head} {now}" in shown
+
+
+def test_what_went_wrong_the_next_command_of_a_deleted_branch_failed(top: Path) -> None:
+    git(top, "switch", "-q", "main")
+    git(top, "branch", "-q", "-D", BRANCH)
+    shown = near(top, "report", "demo").out
+    assert "batch/demo does not exist, recorded at " in shown
+    said_next = told(top, "report", "demo")["next_commands"]
+    assert next(c for c in said_next if "batch/demo" in c).startswith("git branch batch/demo ")
+    for command in said_next:
+        if command.startswith("git batch "):
+            near(top, *command.split()[2:])
+        else:
+            pasted(top, command)
+    assert told(top, "report", "demo")["next_commands"][0].startswith("git log --oneline")
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_the_way_back_after_an_amend_works_from_any_branch(top: Path, here: bool) -> None:
+    main, head = git(top, "rev-parse", "main"), git(top, "rev-parse", BRANCH)
+    git(top, "commit", "-q", "--amend", "-m", "other")
+    if not here:
+        git(top, "switch", "-q", "main")
+    way = f"git switch batch/demo && git reset --keep {head}"
+    assert re.search(rf"next: +{re.escape(way)}\n", near(top, "status", "demo").out)
+    assert near(top, "push", "nowhere", "demo", status=4).hints[0] == way
+    assert way in near(top, "verify", "demo", status=4).out
+    pasted(top, way)
+    assert (git(top, "rev-parse", BRANCH), git(top, "rev-parse", "main")) == (head, main)
+    near(top, "verify", "demo")
+
+
+def test_what_went_wrong_a_failed_batch_whose_branch_is_right_again_was_led_astray(
+    repo: Path,
+) -> None:
+    write(repo, task("a", "echo 1 >src/one"), task("b", "echo 2 >src/two"))
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    head = git(repo, "rev-parse", "HEAD")
+    git(repo, "commit", "-q", "--amend", "-m", "other")
+    near(repo, "resume", "--yes", "--max-tasks", "2", status=4)
+    assert told(repo)["state"] == "failed"
+    assert "git reset --keep" in near(repo, "resume", "--yes", status=3).hints[0]
+    git(repo, "reset", "-q", "--keep", head)
+    assert told(repo)["next_action"] == "git batch resume"
+    assert near(repo, "status").out.endswith("git batch resume\n")
+    assert told(repo, "report")["next_commands"] == ["git batch resume", "git batch verify"]
+    near(repo, "resume", "--yes")

@@ -144,6 +144,11 @@ def satisfied(graph: Graph, i: int, done: int) -> bool:
     return all(done >> d & 1 for d in graph.dependencies[i])
 
 
+def holds_up(graph: Graph, agenda: Agenda, i: int) -> bool:
+    """Tell whether a skipped task needs this one directly."""
+    return any(agenda.skipped >> d & 1 for d in graph.dependents[i])
+
+
 def _taken(agenda: Agenda) -> int:
     """Give the tasks that nothing before them can hold up any more, the one in flight aside."""
     return agenda.done | agenda.parked | agenda.review | agenda.dropped

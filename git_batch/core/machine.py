@@ -174,8 +174,10 @@ class Machine:
         a = state.agenda
         parked = self._ids(a.parked)
         if not parked:
-            dropped = self._ids(a.dropped)
-            reason = f"what is left needs {_list(dropped)}, which was taken out"
+            needed = (i for i in agendas.members(a.dropped) if agendas.holds_up(self.graph, a, i))
+            dropped: list[str] = [self.plan.tasks[i].id for i in needed]
+            were = "which was" if len(dropped) == 1 else "which were"
+            reason = f"what is left needs {_list(dropped)}, {were} taken out"
             action = f"git batch skip {dropped[0]} --dependents"
         else:
             reason = f"{_list(parked)} {'needs' if len(parked) == 1 else 'need'} a person"

@@ -131,8 +131,7 @@ class Board:
 
     def skips(self, place: int) -> bool:
         """Tell whether tasks are skipped that wait for this one directly."""
-        skipped = self.state.agenda.skipped
-        return any(skipped >> d & 1 for d in self.graph.dependents[place])
+        return agendas.holds_up(self.graph, self.state.agenda, place)
 
     @property
     def _unreviewed(self) -> int:

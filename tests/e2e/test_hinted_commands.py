@@ -91,3 +91,23 @@ def test_every_command_that_takes_a_batch_or_task_first_can_be_addressed() -> No
 def test_a_command_is_addressed_once(command: str, expected: str) -> None:
     assert addressed(command, "a-abc123") == expected
     assert addressed(command, None) == command
+
+
+def test_what_went_wrong_a_task_that_nothing_needs_was_to_be_skipped_again(repo: Path) -> None:
+    write(
+        repo,
+        task("solo", "exit 2"),
+        task("base", "exit 2"),
+        task("mid", "true", 'blocked_by = ["base"]'),
+        task("leaf", "true", 'blocked_by = ["mid"]'),
+    )
+    near(repo, "start", "--yes", status=1)
+    near(repo, "skip", "solo")
+    near(repo, "skip", "base")
+    near(repo, "resume", status=1)
+    status = told(repo)
+    assert status["reason"] == "what is left needs 'base', which was taken out"
+    assert status["next_action"] == "git batch skip base --dependents"
+    near(repo, *shlex.split(status["next_action"])[2:])
+    near(repo, "resume")
+    assert told(repo)["state"] == "completed"

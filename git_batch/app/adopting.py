@@ -36,7 +36,7 @@ def adopt(
     named = Named.parse(task)
     with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
-        must_be_allowed(journal, [known], ev.Decision.ADOPT)
+        must_be_allowed(session, journal, [known], ev.Decision.ADOPT)
         if attempt is not None:
             work, base = kept_work(session, journal.state.batch_id, known, attempt)
             said = _said(session, journal.state.tasks[known], attempt)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from git_batch.app import aftermath, preconditions
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import let_go
-from git_batch.app.session import Session, must_choose, outside_of_tasks
+from git_batch.app.session import Session, called, must_choose, outside_of_tasks
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
 from git_batch.core.ids import BatchId, Oid, TaskId
@@ -24,6 +24,8 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
 from git_batch.run.lineage import is_made
+from git_batch.views.addressing import addressed
+from git_batch.views.common import state_word
 
 
 class Named(Struct, frozen=True):
@@ -46,7 +48,7 @@ def retry(
     named = Named.parse(task)
     with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
-        must_be_allowed(journal, [known], ev.Decision.RETRY)
+        must_be_allowed(session, journal, [known], ev.Decision.RETRY)
         work, base = (None, None)
         if from_attempt is not None:
             work, base = kept_work(session, journal.state.batch_id, known, from_attempt)
@@ -63,7 +65,7 @@ def skip(session: Session, task: str, *, words: str, dependents: bool, at: datet
         record = journal.state.tasks.get(known)
         if dependents and record is not None and record.status is TaskStatus.DROPPED:
             chosen.remove(known)  # taken out before; now what needs it
-        must_be_allowed(journal, chosen, ev.Decision.SKIP)
+        must_be_allowed(session, journal, chosen, ev.Decision.SKIP)
         return decide(session, journal, ev.Decision.SKIP, chosen, words, at)
 
 
@@ -149,7 +151,8 @@ def kept_work(session: Session, batch: BatchId, task: TaskId, n: int) -> tuple[O
     tip = read(attempts.attempt_ref(batch, task, n)) or read(attempts.adopted_ref(batch, task, n))
     if tip is None:
         raise UsageError(
-            f"no work of attempt {n} of '{task}' is kept here", f"git batch show {task}"
+            f"no work of attempt {n} of '{task}' is kept here",
+            addressed(f"git batch show {task}", called(session, batch)),
         )
     facts = commits.read(session.repo, tip)
     return facts.tree, facts.parents[0]
@@ -202,7 +205,9 @@ def _dependents(journal: Journal, task: TaskId) -> list[TaskId]:
     return [t for t in behind if allowed(state, t, ev.Decision.SKIP)]
 
 
-def must_be_allowed(journal: Journal, tasks: Sequence[TaskId], decision: ev.Decision) -> None:
+def must_be_allowed(
+    session: Session, journal: Journal, tasks: Sequence[TaskId], decision: ev.Decision
+) -> None:
     """Refuse a decision that does not fit where batch and task stand; say what is possible now."""
     state = journal.state
     flight, name = state.in_flight, f"decided:{decision}"
@@ -216,14 +221,14 @@ def must_be_allowed(journal: Journal, tasks: Sequence[TaskId], decision: ev.Deci
         if flight is not None and flight.task == task:
             raise PreconditionError(
                 f"'{task}' is in flight, so '{decision}' is not possible now",
-                "let it end first: git batch resume",
+                f"let it end first: {_way(session, state, 'git batch resume')}",
             )
         if not allowed(state, task, decision):
             status = stands(journal, task)
-            said = status.value.replace("_", " ")
+            said, command = _possible(state, task, status)
             raise PreconditionError(
-                f"'{task}' is {said}, so '{decision}' is not possible now",
-                _possible(state, task, status),
+                f"'{task}' {standing_text(status)}, so '{decision}' is not possible now",
+                said + (f": {_way(session, state, command)}" if command else ""),
             )
 
 
@@ -236,14 +241,29 @@ def stands(journal: Journal, task: TaskId) -> TaskStatus:
     return TaskStatus.SKIPPED_BLOCKED if skipped else status
 
 
-def _possible(state: BatchState, task: TaskId, status: TaskStatus) -> str:
+def standing_text(status: TaskStatus) -> str:
+    """Say where one task stands, as the rest of a sentence about it."""
+    needs = status is TaskStatus.NEEDS_HUMAN
+    return state_word(status) if needs else f"is {state_word(status)}"
+
+
+def _way(session: Session, state: BatchState, command: str) -> str:
+    """Have a command that is hinted at mean the batch that a decision was about."""
+    return addressed(command, called(session, state.batch_id))
+
+
+def _possible(state: BatchState, task: TaskId, status: TaskStatus) -> tuple[str, str]:
+    """Say what is so instead, and which command goes with it."""
     retried = (state.status, f"decided:{ev.Decision.RETRY}") in BATCH
     again = f"git batch retry {task}" if retried else f"git batch undo {task} --redo"
     return {
-        TaskStatus.SKIPPED_BLOCKED: "it runs once what it needs is done: git batch report",
-        TaskStatus.PENDING: "it runs by itself when its turn comes: git batch resume",
-        TaskStatus.COMMITTED: f"its commit is part of the branch: git batch show {task} --diff",
-        TaskStatus.UNCHANGED: "it had nothing to change and is done",
-        TaskStatus.IN_REVIEW: f"it waits for a verdict: git batch show {task} --diff",
-        TaskStatus.DROPPED: f"it was taken out; this takes it in again: {again}",
-    }.get(status, "git batch status")
+        TaskStatus.SKIPPED_BLOCKED: ("it runs once what it needs is done", "git batch report"),
+        TaskStatus.PENDING: ("it runs by itself when its turn comes", "git batch resume"),
+        TaskStatus.COMMITTED: (
+            "its commit is part of the branch",
+            f"git batch show {task} --diff",
+        ),
+        TaskStatus.UNCHANGED: ("it had nothing to change and is done", ""),
+        TaskStatus.IN_REVIEW: ("it waits for a verdict", f"git batch show {task} --diff"),
+        TaskStatus.DROPPED: ("it was taken out; to take it in again", again),
+    }.get(status, ("see what can be done", f"git batch show {task}"))

@@ -59,7 +59,7 @@ def rebase(session: Session, batch: str | None, *, onto: str, words: str, at: da
         before = journal.state
         follow(session, before)
         preconditions.plan_is_known(journal.machine.plan, before)
-        must_be_allowed(journal, [], ev.Decision.REBASE)
+        must_be_allowed(session, journal, [], ev.Decision.REBASE)
         _nothing_in_flight(before)
         base = commit_of(session, onto)
         _must_be_another(session, before, base, onto)

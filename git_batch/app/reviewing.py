@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from git_batch.app.deciding import Deciding, Named, known_task
-from git_batch.app.session import Session
+from git_batch.app.deciding import Deciding, Named, known_task, standing_text, stands
+from git_batch.app.session import Session, called
 from git_batch.core import events as ev
 from git_batch.core.model import BatchState
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError, UsageError
+from git_batch.views.addressing import addressed
 
 
 def review(
@@ -28,13 +29,14 @@ def review(
         known = known_task(journal.machine.plan, named.task)
         record = journal.state.tasks.get(known)
         if record is None or record.status is not TaskStatus.IN_REVIEW or record.tree is None:
-            stands = record.status if record else TaskStatus.PENDING
             raise PreconditionError(
-                f"no review of '{known}' is pending: it is {stands}", "git batch report"
+                f"no review of '{known}' is pending: it {standing_text(stands(journal, known))}",
+                addressed(f"git batch show {known}", called(session, journal.state.batch_id)),
             )
         if record.apply_only and verdict is ev.Verdict.ACCEPT:
             raise PreconditionError(
-                f"'{known}' was accepted already; its commit comes next", "git batch resume"
+                f"'{known}' was accepted already; its commit comes next",
+                addressed("git batch resume", called(session, journal.state.batch_id)),
             )
         who = session.idents().author
         return journal.append(ev.Reviewed(at, known, record.tree, verdict, who, words))

@@ -38,7 +38,7 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
     with Deciding(session, named.batch, at) as journal:
         known = known_task(journal.machine.plan, named.task)
         follow(session, journal.state)
-        must_be_allowed(journal, [known], decision)
+        must_be_allowed(session, journal, [known], decision)
         must_be_ready(session, journal.state)
         tasks = _with_dependents(session, journal, known)
         reverts = _make(session, journal, tasks, at)

@@ -20,6 +20,7 @@ from git_batch.views.addressing import addressed
 @click.option("-m", "--message", default="", metavar="WHY", help="Why; feedback for a retry.")
 def review_command(task: str, verdict: str | None, message: str) -> int:
     """Give the verdict on the change of TASK that waits for a review."""
+    from git_batch.app.deciding import Named
     from git_batch.app.reviewing import review
 
     if verdict is None:
@@ -27,7 +28,8 @@ def review_command(task: str, verdict: str | None, message: str) -> int:
     session = told_session()
     state = review(session, task, Verdict(verdict), words=message, at=now())
     out(f"'{task}': {verdict} is recorded")
-    go_on(session, state)
+    parked = verdict != Verdict.ACCEPT
+    go_on(session, state, *([f"git batch retry {Named.parse(task).task}"] if parked else []))
     return ExitCode.OK
 
 

@@ -41,10 +41,13 @@ def _usage_stop(state: BatchState, budget: Budget) -> tuple[StopReason, str] | N
     """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
     used, usd, tokens = state.usage, budget.max_usd, budget.max_tokens
     if usd is not None and used.usd is not None and used.usd >= usd:
-        return StopReason.BUDGET, f"the budget of {usd:g} USD is used up ({used.usd:g})"
+        return (
+            StopReason.BUDGET,
+            f"the budget of {usd:g} USD is used up: {used.usd:g} USD were used",
+        )
     spent = (used.input_tokens or 0) + (used.output_tokens or 0)
     if tokens is not None and spent >= tokens:
-        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up ({spent})"
+        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up: {spent} were used"
     if budget.unknown_stops:
         for bound, what, unsaid in (
             (usd, "USD", used.usd_unsaid),

@@ -19,6 +19,7 @@ from msgspec import Struct
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.actions import look_at, next_action, way_on
 from git_batch.core.admission import admission_stop
 from git_batch.core.decisions import replaying
 from git_batch.core.evolve import evolve
@@ -26,7 +27,6 @@ from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import (
-    IN_THE_CHANGE,
     RESUMABLE,
     REWORKABLE,
     BatchStatus,
@@ -34,7 +34,6 @@ from git_batch.core.standing import (
     Outcome,
     Phase,
     StopReason,
-    TaskStatus,
 )
 from git_batch.core.values import replace
 
@@ -146,7 +145,7 @@ class Machine:
         if limit and failure.outcome is Outcome.CHECK_FAILED:
             said = f"{failure.reason} (the limit on failing checks is reached)"
             failure = replace(failure, reason=said)
-        action = next_action(failure.outcome, flight.task)
+        action = next_action(flight.task, failure.outcome, output=flight.log is not None)
         if flight.apply_only and failure.outcome is Outcome.RUN_FAILED:
             action = f"git batch retry {flight.task}"  # nothing ran: its work does not apply here
         return fx.KeepWork(flight, fx.Park(failure, action))
@@ -181,7 +180,9 @@ class Machine:
             action = f"git batch skip {dropped[0]} --dependents"
         else:
             reason = f"{_list(parked)} {'needs' if len(parked) == 1 else 'need'} a person"
-            action = f"git batch show {parked[0]} --output"
+            first = state.tasks[TaskId(parked[0])]
+            log = first.history[-1].log if first.history else None
+            action = look_at(TaskId(parked[0]), first.outcome, output=log is not None)
         return fx.Close(BatchStatus.NEEDS_HUMAN, stop, reason, action)
 
     def _bound(self, state: BatchState) -> fx.Close | None:
@@ -211,15 +212,7 @@ class Machine:
         if stop is None:
             return ev.Enrolled(now, effect.task, effect.attempt, state.head, facts.runner)
         reason, said = stop
-        action = self._more(state) if reason is StopReason.BUDGET else "git batch resume"
-        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, action)
-
-    def _more(self, state: BatchState) -> str:
-        """Say how a used-up budget is renewed."""
-        budget = state.authorization.budget if state.authorization else Budget()
-        if budget.max_tasks is None or state.enrolled < budget.max_tasks:
-            return "git batch resume --plan PLAN"  # the bounds on usage stand in the plan
-        return f"git batch resume --max-tasks +{max(agendas.counts(state)[TaskStatus.PENDING], 1)}"
+        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, way_on(state, reason))
 
 
 def _halted(state: BatchState) -> fx.Close:
@@ -246,17 +239,6 @@ def _pause(n: int) -> float:
 def next_attempt(record: TaskRecord | None) -> int:
     """Number the next attempt of a task: they count up over its whole life."""
     return record.history[-1].n + 1 if record and record.history else 1
-
-
-def next_action(outcome: Outcome, task: TaskId) -> str:
-    """Say which command helps a person with a parked task."""
-    if outcome is Outcome.BLOCKED:
-        return f"git batch retry {task} -m 'ANSWER'"
-    if outcome in IN_THE_CHANGE:
-        return f"git batch show {task} --diff"
-    if outcome in (Outcome.HISTORY_CHANGED, Outcome.TAMPERED):
-        return f"git batch show {task}"
-    return f"git batch show {task} --output"
 
 
 def found(state: BatchState) -> BatchState:

@@ -7,9 +7,9 @@ what a command is for. Only commands that exist are named: what can't be done ye
 
 from __future__ import annotations
 
+from git_batch.core.actions import look_at, way_on
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import (
-    IN_THE_CHANGE,
     RESUMABLE,
     BatchStatus,
     Outcome,
@@ -102,8 +102,8 @@ def output_of(board: Board, standing: Standing, attempt: int | None = None) -> s
 def _look(standing: Standing) -> str:
     last = standing.last
     unapplied = standing.replays is not None and last is not None and last.ref is None
-    what = "--diff" if unapplied or standing.outcome in IN_THE_CHANGE else "--output"
-    return f"git batch show {standing.task.id} {what}"
+    output = last is not None and last.log is not None
+    return look_at(standing.task.id, standing.outcome, output=output, diff=unapplied)
 
 
 def for_batch(board: Board) -> list[str]:
@@ -133,10 +133,7 @@ def _for_batch(board: Board) -> list[str]:
 
 def _going_on(board: Board, first: list[str]) -> list[str]:
     """Say how a batch goes on that can; with a used-up budget only with more of it."""
-    state = board.state
-    budget = state.authorization and state.authorization.budget
-    limit = budget.max_tasks if budget else None
-    if state.stop is not StopReason.BUDGET or limit is None or state.enrolled < limit:
-        return list(dict.fromkeys([*first, "git batch resume"]))
-    waiting = sum(standing.state is TaskStatus.PENDING for standing in board)
-    return [f"git batch resume --max-tasks +{max(waiting, 1)}"]
+    way = way_on(board.state, board.state.stop)
+    if board.state.stop in (StopReason.BUDGET, StopReason.DEADLINE):
+        return [way]  # without more of it, nothing would run
+    return list(dict.fromkeys([*first, way]))

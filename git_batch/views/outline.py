@@ -176,7 +176,8 @@ def _item(board: Board, standing: Standing, logs: Logs) -> Item:
     tail_of, tail = _tail(standing, logs)
     commands = task_commands(board, standing) if standing.waits else []
     details = [*_details(standing), *kept_work(standing)]
-    if tail_of or standing.waits:
+    printed = standing.last is not None and standing.last.log is not None
+    if printed and (tail_of or standing.waits):
         details.append(("log", output_of(board, standing)))
     return Item(
         task=standing.task.id,

@@ -61,14 +61,14 @@ def show_text(
     lines = [f"{task}: {one_line(standing.task.title)}", *_head(state, standing)]
     for one in attempts:
         lines += ["", *_attempt(board, standing, one)]
-    if not output and diff is None:
-        commands = [*kept_work(standing)[1:], *task_commands(board, standing)]
-        lines += ["", "next:"]
-        lines += [f"  {one_line(c)}" for c in dict.fromkeys(command for _, command in commands)]
     if output and attempts:
         lines += ["", *_output(standing, attempts[-1], logs)]
     if diff is not None:
         lines += ["", output_text(diff).rstrip("\n")]
+    if standing.waits or not (output or diff is not None):
+        commands = [*kept_work(standing)[1:], *task_commands(board, standing)]
+        lines += ["", "next:"]
+        lines += [f"  {one_line(c)}" for c in dict.fromkeys(command for _, command in commands)]
     return printable("\n".join(lines)) + "\n"
 
 

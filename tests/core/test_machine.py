@@ -9,6 +9,7 @@ import pytest
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.actions import next_action
 from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.agenda import counts
 from git_batch.core.attempt import Failure, Usage
@@ -17,7 +18,6 @@ from git_batch.core.machine import (
     Facts,
     Machine,
     found,
-    next_action,
     next_attempt,
     reopen,
 )
@@ -300,7 +300,7 @@ def test_independent_tasks_go_on_after_a_park_and_dependents_are_skipped_transit
     assert outcomes(state) == {"a": Outcome.BLOCKED, "d": C}
     assert counts(state)[TaskStatus.SKIPPED_BLOCKED] == 2
     assert (state.status, state.reason) == (HUMAN, "'a' needs a person")
-    assert state.next_action == "git batch show a --output"
+    assert state.next_action == "git batch show a"
 
 
 def test_with_fail_fast_the_first_park_ends_the_run_and_only_a_confirmation_goes_on() -> None:
@@ -628,7 +628,14 @@ def test_attempts_are_numbered_over_the_tasks_whole_life() -> None:
     ],
 )
 def test_every_park_names_the_command_that_helps(outcome: Outcome, command: str) -> None:
-    assert next_action(outcome, TaskId("a")) == command
+    assert next_action(TaskId("a"), outcome, output=True) == command
+
+
+def test_a_park_that_printed_nothing_names_no_output() -> None:
+    assert next_action(TaskId("a"), CF, output=False) == "git batch show a"
+    assert (
+        next_action(TaskId("a"), Outcome.SCOPE_REFUSED, output=False) == "git batch show a --diff"
+    )
 
 
 def test_a_park_at_the_failure_limit_keeps_its_own_reason_in_front() -> None:

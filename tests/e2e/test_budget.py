@@ -237,8 +237,12 @@ def agents(repo: Path, usage: str, **bounds: object) -> None:
 @pytest.mark.parametrize(
     ("usage", "bounds", "reason"),
     [
-        ({"usd": 1.5}, {"max_usd": 1.0}, "the budget of 1 USD is used up (1.5)"),
-        ({"input_tokens": 7, "output_tokens": 3}, {"max_tokens": 9}, "of 9 tokens is used up (10)"),
+        ({"usd": 1.5}, {"max_usd": 1.0}, "the budget of 1 USD is used up: 1.5 USD were used"),
+        (
+            {"input_tokens": 7, "output_tokens": 3},
+            {"max_tokens": 9},
+            "of 9 tokens is used up: 10 were used",
+        ),
         ({"usd": 0.5}, {"max_usd": 1.0}, None),
         ({"usd": 0.5}, {"max_usd": 1.0, "unknown_usage": "stop"}, None),
         ({}, {"max_usd": 1.0}, None),

@@ -111,3 +111,87 @@ def test_what_went_wrong_a_task_that_nothing_needs_was_to_be_skipped_again(repo:
     near(repo, *shlex.split(status["next_action"])[2:])
     near(repo, "resume")
     assert told(repo)["state"] == "completed"
+
+
+@pytest.mark.parametrize("verdict", ["--rework", "--reject"])
+def test_what_went_wrong_a_refused_review_was_to_be_resumed_at_once(
+    repo: Path, verdict: str
+) -> None:
+    write(repo, task("a", "echo 1 >>src/a", 'review = "human"'))
+    near(repo, "start", "--yes", status=1)
+    said = near(repo, "review", "a", verdict, "-m", "no").out
+    lines = [line.removeprefix("go on: ") for line in said.splitlines() if "go on: " in line]
+    assert lines == ["git batch retry a", "git batch resume"]
+    for line in lines[:-1]:
+        near(repo, *shlex.split(line)[2:])
+    near(repo, "resume", status=1)
+    assert told(repo)["tasks"][0]["attempts"] == 2
+
+
+def test_an_accepted_review_is_resumed_at_once(repo: Path) -> None:
+    write(repo, task("a", "echo 1 >>src/a", 'review = "human"'))
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    assert near(repo, "review", "a", "--accept").out.endswith("go on: git batch resume\n")
+
+
+def test_going_on_with_a_used_up_budget_names_more_of_it(repo: Path) -> None:
+    write(repo, task("a", "exit 1"), task("b", "echo 1 >src/b"))
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    assert near(repo, "retry", "a").out.endswith("go on: git batch resume --max-tasks +2\n")
+    near(repo, "resume", "--max-tasks", "+2", "--yes", status=1)
+
+
+def test_what_went_wrong_no_option_was_named_after_a_stop_by_what_was_spent(repo: Path) -> None:
+    spends = 'echo \'{"usd": 1}\' >"$BATCH_USAGE"; echo 1 >src/one'
+    write(repo, "\n[budget]\nmax_usd = 0.6\n", task("a", spends), task("b", "echo 2 >src/b"))
+    near(repo, "start", "--yes", status=1)
+    status = told(repo)
+    assert status["reason"] == "the budget of 0.6 USD is used up: 1 USD were used"
+    assert status["next_action"] == "git batch resume --plan PLAN"
+    assert told(repo, "report")["next_commands"] == ["git batch resume --plan PLAN"]
+
+
+@pytest.mark.parametrize("option", ["--diff", "--output"])
+@pytest.mark.parametrize("name", ["seen", "parked"])
+def test_what_went_wrong_a_look_at_a_task_did_not_say_what_comes_next(
+    repo: Path, option: str, name: str
+) -> None:
+    write(
+        repo,
+        task("seen", "echo 1 >>src/a", 'review = "human"'),
+        task("parked", "echo 2 >>src/b; echo no; exit 1"),
+    )
+    near(repo, "start", "--yes", status=1)
+    plain, looked = near(repo, "show", name).out, near(repo, "show", name, option).out
+    assert looked.endswith(plain[plain.index("\nnext:\n") :])
+
+
+def test_what_went_wrong_hints_named_a_task_called_task(repo: Path) -> None:
+    write(
+        repo,
+        task("seen", "echo 1 >>src/a", 'review = "human"'),
+        task("done", "echo 2 >>src/b"),
+        task("out", "true"),
+    )
+    near(repo, "start", "--yes", status=1)
+    near(repo, "skip", "out")
+    assert near(repo, "retry", "done", status=3).hints[0].endswith("git batch show done --diff")
+    assert near(repo, "retry", "seen", status=3).hints[0].endswith("git batch show seen --diff")
+    assert near(repo, "skip", "out", status=3).hints[0].endswith("git batch retry out")
+    refused = near(repo, "review", "out", "--accept", status=3)
+    assert "it is dropped" in refused.err
+
+
+def test_what_went_wrong_output_was_offered_though_none_was_kept(repo: Path) -> None:
+    write(
+        repo,
+        task("a", "echo mine >src/a", 'review = "human"'),
+        task("c", "echo theirs >src/a"),
+    )
+    near(repo, "start", "--yes", status=1)
+    near(repo, "review", "a", "--accept")
+    near(repo, "resume", status=1)
+    assert "does not apply" in told(repo)["tasks"][0]["reason"]
+    shown = near(repo, "status").out + near(repo, "report").out
+    assert "git batch show a --output" not in shown
+    assert "git batch show a\n" in shown

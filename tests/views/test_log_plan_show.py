@@ -196,9 +196,11 @@ def test_output_and_diff_are_shown_without_acting() -> None:
     assert "\\x1b]0;owned\\x07" in shown
     diff = b"+\x1b[2Jcaf\xe9\n"
     shown = show_text(story.state, story.plan, name, live=False, logs=logs, diff=diff)
-    assert shown.endswith("+\\x1b[2Jcaf\\xe9\n")
+    assert shown.partition("\nnext:\n")[0].endswith("+\\x1b[2Jcaf\\xe9\n")
     gone = show_text(story.state, story.plan, name, live=False, logs=lambda *_: None, output=True)
-    assert gone.endswith("output of attempt 1: not here (pruned, or kept in another clone)\n")
+    assert gone.partition("\nnext:\n")[0].endswith(
+        "output of attempt 1: not here (pruned, or kept in another clone)\n"
+    )
 
 
 def test_a_task_as_json_has_its_history() -> None:

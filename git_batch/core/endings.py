@@ -21,6 +21,9 @@ from git_batch.core.standing import FREE, Outcome, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 from git_batch.core.values import replace
 
+_SAID = 200
+"""Characters of what a review command said that a reason holds; the log has it all."""
+
 
 def flight_of(s: BatchState) -> InFlight:
     """Give the task in flight; IllegalTransition if there is none."""
@@ -108,12 +111,14 @@ def _leave(g: Graph, s: BatchState, status: TaskStatus, record: TaskRecord) -> B
 
 
 def _review_requested(g: Graph, s: BatchState, e: ev.ReviewRequested, oid: Oid) -> BatchState:
-    flight = flight_of(s)
-    done = _ended(flight, Failure(Outcome.REVIEW_PENDING, "waits for a review"), e.at, e)
+    flight = replace(flight_of(s), log=e.log or flight_of(s).log)
+    said = e.summary.split("\n", 1)[0][:_SAID]
+    reason = f"waits for a review: {said}" if said else "waits for a review"
+    done = _ended(flight, Failure(Outcome.REVIEW_PENDING, reason), e.at, e)
     record = TaskRecord(
         status=TaskStatus.IN_REVIEW,
         outcome=Outcome.REVIEW_PENDING,
-        reason="waits for a review",
+        reason=reason,
         next_action=f"git batch show {e.task} --diff",
         tree=e.tree,
         parent=e.parent,

@@ -147,7 +147,11 @@ class Interrupted(Struct, frozen=True):
 
 
 class ReviewRequested(Struct, frozen=True):
-    """The work is kept as `tree` on `parent` and waits for a person's verdict."""
+    """The work is kept as `tree` on `parent` and waits for a person's verdict.
+
+    Attributes:
+        summary: what a review command said that handed it over; `log` has all of its output.
+    """
 
     at: datetime
     task: TaskId
@@ -157,6 +161,8 @@ class ReviewRequested(Struct, frozen=True):
     ref: str
     changed: tuple[bytes, ...]
     changed_total: int
+    summary: str = ""
+    log: LogRef | None = None
 
 
 class Verdict(StrEnum):
@@ -168,7 +174,11 @@ class Verdict(StrEnum):
 
 
 class Reviewed(Struct, frozen=True):
-    """A verdict on `tree`; void for any other."""
+    """A verdict on `tree`; void for any other.
+
+    Attributes:
+        log: the attempt's output with that of a review command.
+    """
 
     at: datetime
     task: TaskId
@@ -176,6 +186,7 @@ class Reviewed(Struct, frozen=True):
     verdict: Verdict
     actor: Actor
     summary: str
+    log: LogRef | None = None
 
 
 class Settled(Struct, frozen=True):

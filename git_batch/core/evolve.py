@@ -188,7 +188,8 @@ def _checks_failed(g: Graph, s: BatchState, e: ev.ChecksFailed, oid: Oid) -> Bat
 def _reviewed(g: Graph, s: BatchState, e: ev.Reviewed, oid: Oid) -> BatchState:
     if s.in_flight is not None and s.in_flight.task == e.task:
         good = e.verdict is ev.Verdict.ACCEPT and e.tree == s.in_flight.tree
-        return replace(s, in_flight=replace(s.in_flight, reviewed=good))
+        log = e.log or s.in_flight.log
+        return replace(s, in_flight=replace(s.in_flight, reviewed=good, log=log))
     old = s.tasks.get(e.task)
     if old is None or old.status is not TaskStatus.IN_REVIEW or old.tree != e.tree:
         raise IllegalTransition(f"{e.task}: no review of this change is pending")

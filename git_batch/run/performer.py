@@ -26,7 +26,7 @@ from git_batch.run.claiming import TaskClaims
 from git_batch.run.context import RunContext
 from git_batch.run.lineage import drift_of, ground_of, is_made, message_of
 from git_batch.run.pausing import pause
-from git_batch.run.reviewing import Reviewer
+from git_batch.run.reviewing import HandedOver, Reviewer
 from git_batch.run.settling import Settler
 from git_batch.run.tasks import KEEP, TaskRunner
 
@@ -125,7 +125,7 @@ class Performer:
         """Have a command judge, or keep the change for a person and go on with a clean tree."""
         flight = effect.flight
         verdict = self._reviewer.review(self._c.machine.task(flight.task), flight)
-        if verdict is not None:
+        if not isinstance(verdict, HandedOver):
             return verdict
         assert flight.tree is not None
         ref, changed = self._keep_tree(flight, flight.tree, flight.parent)
@@ -139,6 +139,8 @@ class Performer:
             ref=ref,
             changed=changed[:KEEP],
             changed_total=len(changed),
+            summary=verdict.said,
+            log=verdict.log,
         )
 
     def _keep(self, effect: fx.KeepWork) -> ev.Event:

@@ -8,8 +8,10 @@ its own.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from git_batch.core import events as ev
-from git_batch.core.attempt import Failure, Usage
+from git_batch.core.attempt import Failure, LogRef, Usage
 from git_batch.core.model import Actor, InFlight, Task
 from git_batch.core.standing import Outcome
 from git_batch.repo.trees import paths_of
@@ -23,18 +25,33 @@ REWORK_STATUS = 1
 HUMAN = "human"
 
 
+class HandedOver(Struct, frozen=True):
+    """A change that a person is to judge.
+
+    Attributes:
+        said: what a review command said that did not want to judge.
+        log: what is kept of the attempt's output, that of the command included.
+    """
+
+    said: str = ""
+    log: LogRef | None = None
+
+
+Verdict = ev.Reviewed | ev.AttemptFailed | HandedOver
+
+
 class Reviewer:
     """Has the change of the attempt in flight reviewed by a command."""
 
     def __init__(self, context: RunContext, tasks: TaskRunner) -> None:
         self._c, self._tasks = context, tasks
 
-    def review(self, task: Task, flight: InFlight) -> ev.Reviewed | ev.AttemptFailed | None:
-        """Run the review command; None hands the change over to a person."""
+    def review(self, task: Task, flight: InFlight) -> Verdict:
+        """Run the review command, if it is not a person who reviews."""
         c = self._c
         assert flight.tree is not None
         if task.review == HUMAN:
-            return None
+            return HandedOver()
         c.files.diff.write_bytes(
             c.repo.git.run(["diff", "--no-ext-diff", "--no-textconv", flight.parent, flight.tree])
         )
@@ -54,19 +71,22 @@ class Reviewer:
             return self._failed(flight, failure, ended)
         said = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
         if ended.how is How.EXITED and ended.status == 0:
-            actor = Actor("the review command", "")
+            actor, log = Actor("the review command", ""), self._log(flight)
             return ev.Reviewed(
-                c.now(), flight.task, flight.tree, ev.Verdict.ACCEPT, actor, said[:FEEDBACK]
+                c.now(), flight.task, flight.tree, ev.Verdict.ACCEPT, actor, said[:FEEDBACK], log
             )
         if ended.how is How.EXITED and ended.status == BLOCKED_STATUS:
-            return None
+            return HandedOver(said[:FEEDBACK], self._log(flight))
         return self._failed(flight, _failure(ended, said, piece.ending), ended)
 
     def _failed(self, flight: InFlight, failure: Failure, ended: Ended) -> ev.AttemptFailed:
-        log = self._tasks.keep_log(flight, at_once=True)
+        now, log = self._c.now(), self._log(flight)
         return ev.AttemptFailed(
-            self._c.now(), flight.task, flight.attempt, failure, ended.status, log, Usage()
+            now, flight.task, flight.attempt, failure, ended.status, log, Usage()
         )
+
+    def _log(self, flight: InFlight) -> LogRef | None:
+        return self._tasks.keep_log(flight, at_once=True)
 
 
 def _failure(ended: Ended, said: str, ending: str) -> Failure:

@@ -70,7 +70,7 @@ def _why(event: ev.Event) -> str:
             return event.reason
         case ev.Decided():
             return "; ".join(part for part in (_replaced(event), event.why) if part)
-        case ev.Reviewed():
+        case ev.Reviewed() | ev.ReviewRequested():
             return event.summary
     return ""
 

@@ -196,7 +196,8 @@ def _for_task(event: ev.Event, flight: InFlight | None) -> str | None:
         case ev.Interrupted():
             return f"interrupted: {event.reason}"
         case ev.ReviewRequested():
-            return f"waits for a review, git batch show {event.task} --diff"
+            said = f" ({event.summary.splitlines()[0]})" if event.summary else ""
+            return f"waits for a review{said}, git batch show {event.task} --diff"
         case ev.Reviewed():
             return f"review says {event.verdict}"
         case ev.Committed():

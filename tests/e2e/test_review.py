@@ -147,3 +147,23 @@ def test_a_command_reviewer_is_taken_at_its_exit_status(
     assert git(repo, "status", "--porcelain", "-uno") == ""
     if outcome == "review_rework":
         assert "please more tests" in tasks(repo)["a"]["reason"]
+
+
+def test_what_went_wrong_a_review_that_handed_over_could_not_be_read(repo: Path) -> None:
+    why = "echo 'touches the parser'; echo 'look at line 7'; exit 125"
+    write(repo, entry("a", "echo one >src/one; echo made it", f'review = "{why}"'))
+    ended = batch(repo, "start", "--yes", status=1)
+    assert "waits for a review (touches the parser), git batch show a --diff" in ended.err
+    assert tasks(repo)["a"]["reason"] == "waits for a review: touches the parser"
+    assert "touches the parser" in batch(repo, "report").out
+    assert "touches the parser" in batch(repo, "log").out
+    shown = batch(repo, "show", "a", "--output").out
+    assert "made it\n" in shown
+    assert "touches the parser\nlook at line 7\n" in shown
+
+
+def test_what_went_wrong_nobody_could_read_why_a_review_accepted(repo: Path) -> None:
+    write(repo, entry("a", "echo one >src/one", 'review = "echo small and clear"'))
+    batch(repo, "start", "--yes")
+    assert "small and clear" in batch(repo, "show", "a", "--output").out
+    assert "small and clear" in batch(repo, "log").out

@@ -15,7 +15,7 @@ from git_batch.core.standing import TaskStatus
 from git_batch.errors import UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
-from git_batch.views.common import Around
+from git_batch.views.common import Around, Kept
 
 Logs = Callable[[TaskId, int], bytes | None]
 
@@ -42,7 +42,9 @@ def whole(session: Session, named: str | None) -> Whole | None:
     def logs(task: TaskId, n: int) -> bytes | None:
         return attempts.read_log(session.repo, session.refs, batch, places[task], task, n)
 
-    return Whole(state, plan, found.live, found.around, logs)
+    refs = session.refs.listed(attempts.namespace(batch))
+    kept = Kept(refs, attempts.logs_ref(batch) in refs)
+    return Whole(state, plan, found.live, found.around._replace(kept=kept), logs)
 
 
 def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:

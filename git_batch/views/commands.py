@@ -16,7 +16,7 @@ from git_batch.core.standing import (
     StopReason,
     TaskStatus,
 )
-from git_batch.views.common import actions_of
+from git_batch.views.common import GONE, actions_of
 from git_batch.views.escape import one_line, shell_word
 from git_batch.views.standing import Board, Standing
 
@@ -33,7 +33,7 @@ def task_commands(board: Board, standing: Standing) -> list[Labelled]:
 
 
 def _for_task(board: Board, standing: Standing) -> list[Labelled]:
-    first = [("look", _look(standing))]
+    first = [("look", _look(board, standing))]
     if not standing.waits or board.live or board.state.status not in RESUMABLE:
         return first
     task = standing.task.id
@@ -47,7 +47,7 @@ def _for_task(board: Board, standing: Standing) -> list[Labelled]:
     answer = " -m 'ANSWER'" if standing.outcome is Outcome.BLOCKED else ""
     found = [*first, ("try again", f"git batch retry {task}{answer}")]
     last = standing.last
-    if last is not None and last.ref is not None:
+    if last is not None and board.keeps(last):
         found.append(("go on from its work", f"git batch retry {task} --from-attempt {last.n}"))
     return [*found, ("leave it out", _leave_out(board, standing))]
 
@@ -57,7 +57,7 @@ def _leave_out(board: Board, standing: Standing) -> str:
     return f"git batch skip {standing.task.id}{dependents}"
 
 
-def kept_work(standing: Standing) -> list[Labelled]:
+def kept_work(board: Board, standing: Standing) -> list[Labelled]:
     """Give the ref that keeps the newest attempt's work, and the command that shows it."""
     last = standing.last
     done = standing.state in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
@@ -66,6 +66,8 @@ def kept_work(standing: Standing) -> list[Labelled]:
     if last.ref is None:
         old = standing.replays
         return [("kept", old), ("see it", f"git show {old}")] if old is not None else []
+    if not board.keeps(last):
+        return [("kept", GONE)]
     # An attempt's first parent is the tip it began on; it has more if the task made commits.
     return [
         ("kept", one_line(last.ref)),
@@ -90,7 +92,7 @@ def list_next(board: Board) -> list[str]:
 
 def look(board: Board, standing: Standing) -> str:
     """Give the command that shows why a task stands where it does."""
-    return board.addressed(_look(standing))
+    return board.addressed(_look(board, standing))
 
 
 def output_of(board: Board, standing: Standing, attempt: int | None = None) -> str:
@@ -99,10 +101,12 @@ def output_of(board: Board, standing: Standing, attempt: int | None = None) -> s
     return board.addressed(f"git batch show {standing.task.id} --output{which}")
 
 
-def _look(standing: Standing) -> str:
+def _look(board: Board, standing: Standing) -> str:
     last = standing.last
     unapplied = standing.replays is not None and last is not None and last.ref is None
-    output = last is not None and last.log is not None
+    if last is not None and last.ref is not None and not board.keeps(last):
+        return f"git batch show {standing.task.id}"
+    output = board.has_output(last)
     return look_at(standing.task.id, standing.outcome, output=output, diff=unapplied)
 
 

@@ -6,7 +6,7 @@ with a gutter (`| `) before each line, so none of it can pass for a line of ours
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -66,6 +66,17 @@ class Drift(Protocol):
         """Give the command that shows what differs, empty if there is no other one."""
 
 
+GONE = "not here any more (pruned, or kept in another clone)"
+"""What is said of kept work and kept output that the record names in vain."""
+
+
+class Kept(NamedTuple):
+    """What is still here of all that was kept: the refs of attempts, and whether the logs are."""
+
+    refs: Collection[str]
+    logs: bool
+
+
 class Around(NamedTuple):
     """What is found around a record, as far as somebody looked.
 
@@ -73,11 +84,13 @@ class Around(NamedTuple):
         head: where the branch is, None if it does not exist.
         drift: how that differs from what the record says.
         name: what commands have to call the batch, None where they need no name.
+        kept: what is still here of kept work; None if nobody looked.
     """
 
     head: Oid | None
     drift: Sequence[Drift] = ()
     name: str | None = None
+    kept: Kept | None = None
 
 
 def words(name: str) -> str:

@@ -22,6 +22,7 @@ from git_batch.core.model import Task, holds
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.views.commands import Labelled, kept_work, list_next, output_of, task_commands
 from git_batch.views.common import (
+    GONE,
     NOT_RUN,
     batch_text,
     branch_text,
@@ -175,9 +176,8 @@ def _item(board: Board, standing: Standing, logs: Logs) -> Item:
     said = standing.outcome
     tail_of, tail = _tail(standing, logs)
     commands = task_commands(board, standing) if standing.waits else []
-    details = [*_details(standing), *kept_work(standing)]
-    printed = standing.last is not None and standing.last.log is not None
-    if printed and (tail_of or standing.waits):
+    details = [*_details(standing), *kept_work(board, standing)]
+    if board.has_output(standing.last) and (tail_of or standing.waits):
         details.append(("log", output_of(board, standing)))
     return Item(
         task=standing.task.id,
@@ -267,7 +267,7 @@ def _tail(standing: Standing, logs: Logs) -> tuple[str, list[str]]:
         return "", []
     log = logs(standing.task.id, last.n) if last.log is not None else b""
     if log is None:
-        return "last output", ["(not here: pruned, or kept in another clone)"]
+        return "last output", [f"({GONE})"]
     check = failed_check(last)
     command = command_text(standing.task.run) if check is None else check.command
     lines = tail_lines(log, command, TAIL)

@@ -112,7 +112,11 @@ def history_json(board: Board, standing: Standing) -> list[dict[str, Any]]:
 
 
 def _attempt_json(board: Board, standing: Standing, attempt: Attempt) -> dict[str, Any]:
-    show = output_of(board, standing, attempt.n)
+    there = board.has_output(attempt)
+    show = output_of(board, standing, attempt.n) if there else None
+    gone = (attempt.ref is not None and not board.keeps(attempt)) or (
+        attempt.log is not None and not there
+    )
     log = attempt.log
     return {
         "n": attempt.n,
@@ -125,8 +129,9 @@ def _attempt_json(board: Board, standing: Standing, attempt: Attempt) -> dict[st
         "changed_paths": [path_text(path) for path in attempt.changed],
         "changed_total": attempt.changed_total,
         "links": [path_text(path) for path in attempt.links],
-        "ref": attempt.ref,
+        "ref": attempt.ref if board.keeps(attempt) else None,
         "log": log and {"size": log.size, "sha256": log.sha256, "show": show},
+        "gone": gone,
     }
 
 

@@ -12,6 +12,7 @@ from git_batch.core.model import BatchState, InFlight, Plan
 from git_batch.core.standing import BatchStatus, Outcome
 from git_batch.views.commands import kept_work, output_of, task_commands
 from git_batch.views.common import (
+    GONE,
     VERSION,
     Around,
     counted,
@@ -66,7 +67,7 @@ def show_text(
     if diff is not None:
         lines += ["", output_text(diff).rstrip("\n")]
     if standing.waits or not (output or diff is not None):
-        commands = [*kept_work(standing)[1:], *task_commands(board, standing)]
+        commands = [*kept_work(board, standing)[1:], *task_commands(board, standing)]
         lines += ["", "next:"]
         lines += [f"  {one_line(c)}" for c in dict.fromkeys(command for _, command in commands)]
     return printable("\n".join(lines)) + "\n"
@@ -123,11 +124,14 @@ def _attempt(board: Board, standing: Standing, attempt: Attempt) -> list[str]:
         lines += [f"    ... {counted(more, 'more file')}"] if more > 0 else []
     if attempt.links:
         lines += field("links", links_text(attempt), 2, _COLUMN)
-    if attempt.ref is not None:
+    if attempt.ref is not None and not board.keeps(attempt):
+        lines += field("kept", GONE, 2, _COLUMN)
+    elif attempt.ref is not None:
         lines += field("kept", one_line(attempt.ref), 2, _COLUMN)
         lines += field("see it", f"git show --first-parent {shell_word(attempt.ref)}", 2, _COLUMN)
     if attempt.log is not None:
-        show = output_of(board, standing, attempt.n)
+        there = board.has_output(attempt)
+        show = output_of(board, standing, attempt.n) if there else GONE
         lines += field("output", f"{counted(attempt.log.size, 'byte')}, {show}", 2, _COLUMN)
     return lines
 
@@ -138,7 +142,7 @@ def _output(standing: Standing, attempt: Attempt, logs: Logs) -> list[str]:
         return [f"{head}: none was kept"]
     log = logs(standing.task.id, attempt.n)
     if log is None:
-        return [f"{head}: not here (pruned, or kept in another clone)"]
+        return [f"{head}: {GONE}"]
     return [f"{head}:", output_text(log).rstrip("\n")]
 
 

@@ -82,6 +82,17 @@ class Board:
     ) -> None:
         self.state, self.plan, self.live, self.around = state, plan, live, around
 
+    def keeps(self, attempt: Attempt) -> bool:
+        """Tell whether the work of an attempt is kept, and still here."""
+        kept = self.around.kept if self.around is not None else None
+        return attempt.ref is not None and (kept is None or attempt.ref in kept.refs)
+
+    def has_output(self, attempt: Attempt | None) -> bool:
+        """Tell whether an attempt printed something that is still here."""
+        kept = self.around.kept if self.around is not None else None
+        printed = attempt is not None and attempt.log is not None
+        return printed and (kept is None or kept.logs)
+
     @property
     def drift(self) -> Sequence[Drift]:
         """The ways in which the branch is not what the record says, as far as is known."""

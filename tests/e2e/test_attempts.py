@@ -212,3 +212,38 @@ def test_prune_is_refused_inside_a_task_and_while_a_batch_runs(repo: Path) -> No
     here(repo, "start", "--yes", env={"PYTHONPATH": environment()["PYTHONPATH"]})
     assert git(repo, "show", "batch/other:src/status") == "3\n3"
     assert attempts(repo) == kept
+
+
+def test_what_went_wrong_what_was_pruned_was_still_offered(repo: Path) -> None:
+    checks = ('check = "test $BATCH_ATTEMPT = 3"', "attempts = 3")
+    seen = 'review = "human"'
+    parts = [task("good", "echo $BATCH_ATTEMPT >src/good", *checks)]
+    parts += [task("bad", "echo 1 >src/bad; exit 1"), task("stray", "echo 1 >stray")]
+    write(repo, *parts, task("seen", "echo 1 >src/seen", seen))
+    here(repo, "start", "--yes", status=1)
+    here(repo, "abandon")
+    here(repo, "prune", "--yes")
+    shown = here(repo, "report").out
+    for name in ("good", "bad", "stray", "seen"):
+        shown += here(repo, "show", name).out
+    assert "not here any more (pruned, or kept in another clone)" in shown
+    for gone in ("git show --first-parent", "--output", "refs/batch/", "seen --diff"):
+        assert gone not in shown
+    told_of = told(repo, "report")
+    for entry in told_of["tasks"]:
+        assert [(a["ref"], a["gone"]) for a in entry["history"] if a["ref"]] == []
+        assert {a["log"]["show"] for a in entry["history"] if a["log"]} <= {None}
+    commands = [c for c in told_of["next_commands"] if c.startswith("git batch")]
+    assert commands
+    for command in commands:
+        here(repo, *command.split()[2:])
+
+
+def test_what_was_kept_is_offered_until_it_is_pruned(repo: Path) -> None:
+    name = finished(repo)
+    here(repo, "prune", "--yes", "--keep-latest", name)
+    shown = here(repo, "show", "t1").out
+    assert shown.count(f"git show --first-parent refs/batch/{name}/attempts/t1/2") == 1
+    assert shown.count("not here any more") == 1
+    history = told(repo, "report")["tasks"][0]["history"]
+    assert [a["gone"] for a in history] == [True, False, False]

@@ -199,7 +199,7 @@ def test_output_and_diff_are_shown_without_acting() -> None:
     assert shown.partition("\nnext:\n")[0].endswith("+\\x1b[2Jcaf\\xe9\n")
     gone = show_text(story.state, story.plan, name, live=False, logs=lambda *_: None, output=True)
     assert gone.partition("\nnext:\n")[0].endswith(
-        "output of attempt 1: not here (pruned, or kept in another clone)\n"
+        "output of attempt 1: not here any more (pruned, or kept in another clone)\n"
     )
 
 

@@ -104,7 +104,7 @@ def test_nothing_that_was_not_checked_is_called_checked() -> None:
 def test_a_log_that_is_not_here_is_said_to_be_missing() -> None:
     story = morning()
     shown = report_text(story.state, story.plan, logs=lambda *_: None, live=False)
-    assert "(not here: pruned, or kept in another clone)" in shown
+    assert "(not here any more (pruned, or kept in another clone))" in shown
 
 
 def test_the_blocked_words_of_a_task_are_shown_whole() -> None:

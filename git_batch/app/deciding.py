@@ -41,6 +41,13 @@ class Named(Struct, frozen=True):
         return cls(batch if colon else None, TaskId(task))
 
 
+class Taken(Struct, frozen=True):
+    """A decision that was about more tasks than the one that was named, maybe."""
+
+    state: BatchState
+    tasks: tuple[TaskId, ...]
+
+
 def retry(
     session: Session, task: str, *, words: str, from_attempt: int | None, at: datetime
 ) -> BatchState:
@@ -56,7 +63,7 @@ def retry(
         return decide(session, journal, event, [known], words, at, work=work, work_base=base)
 
 
-def skip(session: Session, task: str, *, words: str, dependents: bool, at: datetime) -> BatchState:
+def skip(session: Session, task: str, *, words: str, dependents: bool, at: datetime) -> Taken:
     """Take a task out, and with `dependents` everything that needs it."""
     named = Named.parse(task)
     with Deciding(session, named.batch, at) as journal:
@@ -65,8 +72,13 @@ def skip(session: Session, task: str, *, words: str, dependents: bool, at: datet
         record = journal.state.tasks.get(known)
         if dependents and record is not None and record.status is TaskStatus.DROPPED:
             chosen.remove(known)  # taken out before; now what needs it
+        if not chosen:
+            raise PreconditionError(
+                f"'{known}' was taken out before, and nothing is left behind it"
+            )
         must_be_allowed(session, journal, chosen, ev.Decision.SKIP)
-        return decide(session, journal, ev.Decision.SKIP, chosen, words, at)
+        state = decide(session, journal, ev.Decision.SKIP, chosen, words, at)
+        return Taken(state, tuple(chosen))
 
 
 def abandon(session: Session, batch: str | None, *, words: str, at: datetime) -> BatchState:

@@ -10,21 +10,20 @@ from __future__ import annotations
 from datetime import datetime
 
 from git_batch.app.branchline import committed_tasks
-from git_batch.app.deciding import Deciding, Named, known_task, must_be_allowed
+from git_batch.app.deciding import Deciding, Named, Taken, known_task, must_be_allowed
 from git_batch.app.following import follow, must_be_ready
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
-from git_batch.core.model import BatchState
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.merging import merge_trees
 
 
-def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -> BatchState:
+def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -> Taken:
     """Revert a committed task with its committed dependents.
 
     Args:
@@ -49,7 +48,7 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
             ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), head)
         )
         follow(session, state)
-        return state
+        return Taken(state, tuple(reversed(tasks)))
 
 
 def _with_dependents(session: Session, journal: Journal, task: TaskId) -> list[TaskId]:

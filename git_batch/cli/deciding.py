@@ -6,7 +6,7 @@ import click
 
 from git_batch.app import deciding
 from git_batch.app.session import now, open_session
-from git_batch.cli.following import go_on
+from git_batch.cli.following import go_on, were
 from git_batch.cli.output import out, told_session
 from git_batch.errors import ExitCode
 
@@ -32,9 +32,9 @@ def retry_command(task: str, message: str, from_attempt: int | None) -> int:
 def skip_command(task: str, dependents: bool, message: str) -> int:
     """Take TASK out of the batch."""
     session = told_session()
-    state = deciding.skip(session, task, words=message, dependents=dependents, at=now())
-    out(f"'{task}' was taken out" + (" with all that needs it" if dependents else ""))
-    go_on(session, state)
+    done = deciding.skip(session, task, words=message, dependents=dependents, at=now())
+    out(f"{were(done.tasks)} taken out")
+    go_on(session, done.state)
     return ExitCode.OK
 
 

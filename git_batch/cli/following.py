@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from git_batch.app.session import called
@@ -9,10 +10,16 @@ from git_batch.cli.output import out
 from git_batch.core.actions import way_on
 from git_batch.core.admission import admission_stop
 from git_batch.views.addressing import addressed
+from git_batch.views.common import names
 
 if TYPE_CHECKING:
     from git_batch.app.session import Session
     from git_batch.core.model import BatchState
+
+
+def were(tasks: Sequence[str]) -> str:
+    """Name the tasks that something was done to, up to the verb."""
+    return f"{names(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
 def _resume(state: BatchState) -> str:

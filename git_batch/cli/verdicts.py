@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from git_batch.app.session import called, now
-from git_batch.cli.following import go_on
+from git_batch.cli.following import go_on, were
 from git_batch.cli.output import out, told_session
 from git_batch.core.events import Verdict
 from git_batch.errors import ExitCode
@@ -58,8 +58,9 @@ def undo_command(task: str, redo: bool, message: str) -> int:
     from git_batch.app.undoing import undo
 
     session = told_session()
-    state = undo(session, task, redo=redo, words=message, at=now())
-    out(f"'{task}' was taken back; '{state.branch}' is at {state.head[:12]}")
+    done = undo(session, task, redo=redo, words=message, at=now())
+    state = done.state
+    out(f"{were(done.tasks)} taken back; '{state.branch}' is at {state.head[:12]}")
     if redo:
         go_on(session, state)
     return ExitCode.OK

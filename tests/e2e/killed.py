@@ -341,7 +341,7 @@ def perform(request: Request) -> Request:
             elif request["action"] == "rebase":
                 state = rebase(open_session(), None, onto="main", words="", at=now()).state
             elif request["action"] == "undo":
-                state = undo(open_session(), request["task"], redo=False, words="", at=now())
+                state = undo(open_session(), request["task"], redo=False, words="", at=now()).state
             else:
                 again = ResumeRequest(
                     bounds=bounds, kill_orphans=request.get("kill_orphans", False)

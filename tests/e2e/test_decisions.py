@@ -308,7 +308,7 @@ def test_an_undo_that_was_cut_short_is_rolled_forward(repo: Path) -> None:
 def test_a_decision_that_does_not_fit_says_what_is_possible(repo: Path) -> None:
     parked(repo)
     assert "git batch show" in batch(repo, "retry", "a", status=3).err
-    assert "is skipped blocked" in batch(repo, "retry", "d", status=3).err
+    assert "is skipped, so" in batch(repo, "retry", "d", status=3).err
     assert "did you mean 'a'" in batch(repo, "skip", "aa", status=2).err
 
 
@@ -392,3 +392,21 @@ def test_the_slug_is_claimed_while_a_batch_is_not_over(repo: Path) -> None:
     batch(repo, "skip", "c", "--dependents")
     batch(repo, "resume")
     assert told(repo, "list")["claims"] == []
+
+
+def test_what_went_wrong_only_one_of_the_tasks_that_were_taken_was_named(repo: Path) -> None:
+    write(
+        repo,
+        entry("base", "echo 1 >src/base"),
+        entry("mid", "echo 2 >src/mid", 'blocked_by = ["base"]'),
+        entry("top", "echo 3 >src/top", 'blocked_by = ["mid"]'),
+        entry("bad", "exit 1"),
+        entry("left", "true", 'blocked_by = ["bad"]'),
+    )
+    batch(repo, "start", "--yes", status=1)
+    undone = batch(repo, "undo", "base").out
+    assert undone.startswith("'base', 'mid', 'top' were taken back; 'batch/demo' is at ")
+    skipped = batch(repo, "skip", "bad", "--dependents").out
+    assert skipped.startswith("'bad', 'left' were taken out\n")
+    nothing = batch(repo, "skip", "bad", "--dependents", status=3).err
+    assert "'bad' was taken out before, and nothing is left behind it" in nothing

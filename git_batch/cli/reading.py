@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import datetime
 
 import click
 
@@ -60,7 +61,17 @@ def _live(found: Glance) -> str | None:
     holder = found.live
     if holder is None:
         return None
-    return f"process {holder.pid} on {holder.host} since {holder.since}"
+    return f"process {holder.pid} on {holder.host} since {_moment(holder.since)}"
+
+
+def _moment(since: str) -> str:
+    """Write a time from a lock file as all others are written; what is no time stays as it is."""
+    from git_batch.views.common import moment
+
+    try:
+        return moment(datetime.fromisoformat(since))
+    except ValueError:
+        return since
 
 
 def _status_json(session: Session, batch: str | None) -> dict[str, object]:

@@ -22,6 +22,7 @@ from git_batch.core.entries import Entry, Note, Receipt
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, TaskRecord
+from git_batch.core.standing import says_more
 from git_batch.core.tip import Header, Tip, Totals
 from git_batch.errors import RecordError
 
@@ -97,7 +98,8 @@ def subject(event: ev.Event) -> str:
             named = ", ".join(event.tasks[:3]) + (", …" if len(event.tasks) > 3 else "")
             return f"{named or 'batch'}: {event.decision} decided by {event.actor.name}"
         case ev.Closed():
-            return f"closed: {event.status} ({event.stop})"
+            why = f" ({event.stop})" if says_more(event.status, event.stop) else ""
+            return f"closed: {event.status}{why}"
         case ev.AttemptFailed() | ev.ChecksFailed():
             return f"{event.task}: attempt {event.attempt} failed ({event.failure.outcome})"
         case ev.Parked():

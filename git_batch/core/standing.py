@@ -135,6 +135,11 @@ class StopReason(StrEnum):
     ABANDONED = "abandoned"
 
 
+def says_more(status: BatchStatus, why: StopReason | None) -> bool:
+    """Tell whether a reason adds anything to the status that it led to."""
+    return why is not None and not status.value.startswith(why.value)
+
+
 NEEDS_AUTHORIZATION = frozenset(
     {
         StopReason.BUDGET,

@@ -14,7 +14,7 @@ from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import Oid
 from git_batch.core.model import Command
-from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
+from git_batch.core.standing import BatchStatus, StopReason, TaskStatus, says_more
 from git_batch.views.escape import MORE, one_line, printable
 
 VERSION = 1
@@ -113,6 +113,12 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (places.get(name, len(places)), name))
 
 
+def brief(text: str) -> str:
+    """Give the first line of a text, and say that there is more; the whole stands elsewhere."""
+    first, _, more = text.strip().partition("\n")
+    return f"{first} {MORE}" if more else first
+
+
 def counted(n: int, noun: str) -> str:
     """Say a number of things: "1 task", "2 tasks"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -143,8 +149,7 @@ def batch_text(status: BatchStatus, stop: StopReason | None, *, live: bool) -> s
     if status is BatchStatus.RUNNING:
         return "running" if live else "not finished, and nobody is running it"
     why = stop_of(status, stop)
-    bare = why is None or why.value == status.value
-    return words(status) if bare else f"{words(status)} ({words(str(why))})"
+    return f"{words(status)} ({words(str(why))})" if says_more(status, why) else words(status)
 
 
 _OF_THE_BRANCH = frozenset({StopReason.FOREIGN_COMMITS, StopReason.LINEAGE_BROKEN})

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from git_batch.core.model import BatchState, Plan
-from git_batch.views.common import Around
+from git_batch.views.common import Around, brief
 from git_batch.views.escape import one_line, printable
 from git_batch.views.outline import Item, Logs, outline
 from git_batch.views.standing import Board
@@ -90,7 +90,7 @@ def _block(lines: Sequence[str]) -> str:
 def _need(item: Item) -> str:
     head = f"<h3>{bidi(item.task)}: {safe(item.word)}</h3>"
     commands = _block([command for _, command in item.commands])
-    return f"<article>\n{head}\n<p>{bidi(one_line(item.reason))}</p>\n{commands}\n</article>"
+    return f"<article>\n{head}\n<p>{bidi(one_line(brief(item.reason)))}</p>\n{commands}\n</article>"
 
 
 def _rich(items: Sequence[Item]) -> bool:

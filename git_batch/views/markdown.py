@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from git_batch.core.model import BatchState, Plan
-from git_batch.views.common import Around
+from git_batch.views.common import Around, brief
 from git_batch.views.escape import one_line, printable
 from git_batch.views.outline import Item, Logs, outline
 from git_batch.views.standing import Board
@@ -25,7 +25,7 @@ def report_markdown(
     if said.needs:
         lines += ["", f"## Needs a human ({len(said.needs)})"]
     for item in said.needs:
-        lines += ["", f"### {code(item.task)}: {item.word}", "", code(item.reason), ""]
+        lines += ["", f"### {code(item.task)}: {item.word}", "", code(brief(item.reason)), ""]
         lines += fenced([command for _, command in item.commands], "sh")
     if said.following:
         lines += ["", "## Next", "", *fenced(said.following, "sh")]
@@ -55,9 +55,8 @@ def fenced(lines: Sequence[str], language: str = "text") -> list[str]:
 
 def _item(item: Item) -> list[str]:
     lines = [f"- {code(item.task)} {code(item.title)}: {', '.join((item.word, *item.facts))}"]
-    if item.reason:
-        lines.append(f"  - reason: {code(item.reason)}")
-    for label, text in item.details:
+    reason = [("reason", item.reason)] if item.reason else []
+    for label, text in [*reason, *item.details]:
         if "\n" in text:
             lines += [f"  - {label}:", *_inside(fenced([text]))]
         else:

@@ -23,7 +23,10 @@ def plandiff_text(
     Args:
         old: digest and bounds in force; `new` likewise those that are proposed.
     """
-    lines = ["the plan changes:", f"  from {one_line(old[0])}", f"  to   {one_line(new[0])}"]
+    head = ["the plan changes:", f"  from {one_line(old[0])}", f"  to   {one_line(new[0])}"]
+    if old[0] == new[0]:
+        head = [f"what runs is the same, {one_line(new[0])}; what differs:"]
+    lines = list(head)
     lines += [f"  ~ the plan's {key}" for key in diff.keys]
     lines += [f"  ~ the budget's {line}" for line in _bounds(old[1], new[1])]
     for change in diff.changes:
@@ -32,7 +35,7 @@ def plandiff_text(
             f"  {_SIGNS[change.kind]} {one_line(change.task)}: {change.kind}{said}"
             f"{_stays(change.task, change.kind, state)}"
         )
-    if len(lines) == 3:
+    if lines == head:
         lines.append("  nothing differs")
     return "\n".join(lines) + "\n"
 

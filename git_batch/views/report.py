@@ -7,7 +7,7 @@ from typing import Any
 from git_batch.core.attempt import Attempt, CheckResult
 from git_batch.core.model import BatchState, Plan
 from git_batch.views.commands import list_next, next_commands, output_of
-from git_batch.views.common import Around, field, rfc3339, rows
+from git_batch.views.common import Around, brief, field, rfc3339, rows
 from git_batch.views.escape import one_line, path_text, printable
 from git_batch.views.outline import Item, Logs, Outline, outline
 from git_batch.views.standing import Board, Standing
@@ -63,7 +63,7 @@ def _needs(said: Outline, width: int) -> list[str]:
     if said.needs:
         lines += ["", f"needs a human ({len(said.needs)}):"]
     for item in said.needs:
-        lines.append(one_line(f"  {item.task}: {item.word}: {item.reason}", width))
+        lines.append(one_line(f"  {item.task}: {item.word}: {brief(item.reason)}", width))
         column = max(len(label) for label, _ in item.commands) + 2
         for label, command in item.commands:
             lines.append(f"    {label + ':':<{column}}{one_line(command)}")

@@ -15,6 +15,7 @@ from git_batch.views.common import (
     GONE,
     VERSION,
     Around,
+    brief,
     counted,
     field,
     moment,
@@ -194,7 +195,7 @@ def _for_task(event: ev.Event, flight: InFlight | None) -> str | None:
             failure = event.failure
             if failure.outcome is Outcome.INTERRUPTED:
                 return None  # `Interrupted` says it
-            return f"{words(failure.outcome)}: {failure.reason}"
+            return f"{words(failure.outcome)}: {brief(failure.reason)}"
         case ev.Reworked():
             return "its work is kept, trying again"
         case ev.Interrupted():

@@ -47,7 +47,7 @@ def test_the_first_screen_says_all_that_counts(morning: Path) -> None:
     assert sum(numbers) == 9
     for said in ("3 committed", "3 need a human", "2 skipped", "1 not run (1 budget)"):
         assert said in found[1]
-    assert "state:     budget stopped (budget)" in text
+    assert "state:     budget stopped\n" in text
     assert "the budget of 6 enrollments is used up" in text
     for name in WAITING:
         assert f"  {name}: " in text

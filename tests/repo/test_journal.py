@@ -75,7 +75,7 @@ def test_git_log_of_the_record_tells_the_events_in_order(repo: Path) -> None:
         "a: checks passed",
         "a: settled",
         "a: committed",
-        "closed: completed (completed)",
+        "closed: completed",
     ]
 
 

@@ -258,7 +258,7 @@ def test_progress_of_an_interruption_a_review_and_decisions() -> None:
         "stop requested by Ann, after the task in flight",
         "[1/2] a: interrupted: Ctrl-C",
         "[1/2] a: waits for a review, git batch show a --diff",
-        "[2/2] b: run failed: x\\x1b[31mred\\ny",
+        "[2/2] b: run failed: x\\x1b[31mred ...",
         "skip for 'b', decided by Ann",
         "stopped: 'a' waits for a review",
     ):

@@ -19,6 +19,8 @@ from git_batch.errors import SYSTEM_FAULTS, BatchError, ExitCode, MachineError
 from git_batch.views.escape import printable
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from git_batch.app.reader import PlanReader
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -53,6 +55,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Name of each command, the module of this package that holds it, and its line in the help."""
 
+COMPLETE = "_GIT_BATCH_COMPLETE"
+"""The variable by which completion code asks what could come next."""
+
 
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is asked for."""
@@ -73,7 +78,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest the nearest name for one that does not exist."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        typed = not ctx.resilient_parsing  # else a shell asks, which no error must reach
+        if typed and args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
@@ -85,6 +91,17 @@ class LazyGroup(click.Group):
         """List the commands from the table, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Complete the commands from the table, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        found: list[CompletionItem[str]] = [
+            CompletionItem(name, help=short)
+            for name, (_, short) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,6 +121,7 @@ def main(args: Sequence[str] | None = None, reader: PlanReader | None = None) ->
         result: Any = cli.main(
             args=list(args) if args is not None else None,
             prog_name="git batch",
+            complete_var=COMPLETE,
             standalone_mode=False,
             obj=reader,
         )

@@ -9,7 +9,15 @@ from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor, Authorization, Budget, Plan
+from git_batch.core.standing import StopReason
 from git_batch.core.values import replace
+from git_batch.errors import PreconditionError
+
+_MORE = {
+    StopReason.BUDGET: "--max-tasks {more}",
+    StopReason.DEADLINE: "--deadline 8h",
+    StopReason.EXPIRED: "--expires 8h",
+}
 
 
 class Bounds(Struct, frozen=True):
@@ -56,6 +64,19 @@ def authorize(
         fingerprint=fingerprint,
         claim=bounds.claim,
         signed=bounds.sign,
+    )
+
+
+def nothing_would_run(stop: tuple[StopReason, str], command: str, more: str) -> PreconditionError:
+    """Refuse bounds that would stop a batch at once.
+
+    Args:
+        command: that gives others.
+        more: a number of tasks, as the command takes it.
+    """
+    reason, said = stop
+    return PreconditionError(
+        f"nothing would run: {said}", f"{command} {_MORE[reason].format(more=more)}"
     )
 
 

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from git_batch.app import preconditions
-from git_batch.app.granting import Bounds, authorize
+from git_batch.app.granting import Bounds, authorize, nothing_would_run
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
@@ -29,12 +29,6 @@ from git_batch.repo import fingerprint, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.run.lineage import drift_of
-
-_MORE = {
-    StopReason.BUDGET: "git batch resume --max-tasks +N",
-    StopReason.DEADLINE: "git batch resume --deadline 8h",
-    StopReason.EXPIRED: "git batch resume --expires 8h",
-}
 
 
 class Renewal(Struct, frozen=True):
@@ -214,7 +208,8 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
     assert old.expires_at is not None
     if old.expires_at > now:
         return old.expires_at
-    return now + max(old.expires_at - old.confirmed_at, timedelta(0))
+    lifetime = old.expires_at - old.confirmed_at
+    return now + lifetime if lifetime > timedelta(0) else old.expires_at
 
 
 def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None:
@@ -222,10 +217,10 @@ def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None
     stop = admission_stop(replace(state, authorization=fresh), now, replay=replay)
     if stop is not None and state.in_flight is None:
         reason, said = stop
-        more = _MORE[reason]
         if reason is StopReason.BUDGET and not _tasks_used_up(state, fresh.budget):
             more = "raise the bound in the plan: git batch resume --plan PLAN"
-        raise PreconditionError(f"nothing would run: {said}", more)
+            raise PreconditionError(f"nothing would run: {said}", more)
+        raise nothing_would_run(stop, "git batch resume", "+N")
 
 
 def _tasks_used_up(state: BatchState, budget: Budget) -> bool:

@@ -16,12 +16,13 @@ from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim, let_go
-from git_batch.app.granting import Bounds, authorize
+from git_batch.app.granting import Bounds, authorize, nothing_would_run
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan
 from git_batch.app.reader import PlanReader
 from git_batch.app.session import Session
 from git_batch.core import events as ev
+from git_batch.core.admission import granted_stop
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Plan
 from git_batch.core.values import replace
@@ -98,6 +99,9 @@ def propose(
         untracked=untracked,
         fingerprint=fingerprint.take(session.repo, plan, here.base),
     )
+    stop = granted_stop(authorization, at)
+    if stop is not None:
+        raise nothing_would_run(stop, "git batch start", "N")
     return Proposal(loaded, authorization, here.head, here.who)
 
 

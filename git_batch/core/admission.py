@@ -1,15 +1,18 @@
 """What lets a task start: a person's confirmation that still holds, and its bounds.
 
 They stop further enrollments only (semantics.md sections 4 and 5); whoever drives a batch looks at
-them before each one, whoever renews an authorization before it is recorded.
+them before each one, whoever gives or renews an authorization before it is recorded.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from git_batch.core.model import BatchState, Budget, holds
+from git_batch.core.attempt import Usage
+from git_batch.core.model import Authorization, BatchState, Budget, holds
 from git_batch.core.standing import NEEDS_AUTHORIZATION, StopReason
+
+_NOTHING = Usage()
 
 
 def admission_stop(
@@ -25,6 +28,23 @@ def admission_stop(
         return StopReason.EXPIRED, "nobody has confirmed this batch"
     if not holds(a, state.former):
         return StopReason.EXPIRED, "nobody has confirmed this batch since it was rebased"
+    return granted_stop(a, now, state.enrolled, state.usage, replay=replay)
+
+
+def granted_stop(
+    a: Authorization,
+    now: datetime,
+    enrolled: int = 0,
+    used: Usage = _NOTHING,
+    *,
+    replay: bool = False,
+) -> tuple[StopReason, str] | None:
+    """Name the bound of an authorization that is reached at a time, None if there is none.
+
+    Args:
+        enrolled, used: what the batch has had of it; nothing yet when it begins.
+        replay: as of `admission_stop`.
+    """
     if a.expires_at is not None and now >= a.expires_at:
         return StopReason.EXPIRED, f"the authorization expired at {a.expires_at.isoformat()}"
     if a.deadline_at is not None and now >= a.deadline_at:
@@ -32,14 +52,14 @@ def admission_stop(
     if replay:
         return None
     limit = a.budget.max_tasks
-    if limit is not None and state.enrolled >= limit:
+    if limit is not None and enrolled >= limit:
         return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
-    return _usage_stop(state, a.budget)
+    return _usage_stop(used, a.budget)
 
 
-def _usage_stop(state: BatchState, budget: Budget) -> tuple[StopReason, str] | None:
+def _usage_stop(used: Usage, budget: Budget) -> tuple[StopReason, str] | None:
     """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
-    used, usd, tokens = state.usage, budget.max_usd, budget.max_tokens
+    usd, tokens = budget.max_usd, budget.max_tokens
     if usd is not None and used.usd is not None and used.usd >= usd:
         return (
             StopReason.BUDGET,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.conftest import git
 from tests.e2e.job import batch, here, task, write
+from tests.e2e.near import PASSED, while_it_passes
 
 TASKS = (
     task("done", "echo one >src/one", 'check = "true"'),
@@ -43,7 +44,8 @@ def budget(top: Path) -> None:
 
 def expired(top: Path) -> None:
     write(top, *TASKS)
-    here(top, "start", "--yes", "--expires", "2020-01-01T00:00:00Z", status=1)
+    with while_it_passes(top):
+        here(top, "start", "--yes", "--expires", PASSED, status=1)
 
 
 def limit(top: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,19 @@ def set_clock(monkeypatch: pytest.MonkeyPatch, read: Callable[[], datetime]) -> 
     """Let runs that are started or resumed in this process read another clock."""
     for command in (starting, resuming):
         monkeypatch.setattr(command, "now", read)
+
+
+PASSED = "2020-01-01T01:00:00Z"
+"""A time that lies ahead for a start `while_it_passes`, and has passed for its first task."""
+
+
+@contextlib.contextmanager
+def while_it_passes(top: Path) -> Iterator[None]:
+    """Let a start be confirmed in 2020, and all that comes after its confirmation be now."""
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    with pytest.MonkeyPatch.context() as patch:
+        set_clock(patch, lambda: datetime.now(UTC) if record(top) else then)
+        yield
 
 
 TASKS = ("one", "two", "three")

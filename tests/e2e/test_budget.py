@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.beside import beside, ended, until
-from tests.e2e.job import argv, committed, outcomes, task, told, write
+from tests.e2e.job import argv, committed, outcomes, refs, task, told, write
 from tests.e2e.near import near, said, set_clock
 
 FAIL = 'check = "false"'
@@ -137,13 +137,41 @@ def test_what_is_in_flight_is_finished_and_nothing_starts_after_the_end(
     assert "2030-01-01T01:00:00" in status["reason"]
 
 
-@pytest.mark.parametrize("option", ["--deadline", "--expires"])
-def test_an_end_that_has_passed_before_the_start_runs_nothing(repo: Path, option: str) -> None:
+@pytest.mark.parametrize(
+    ("bounds", "said", "hint"),
+    [
+        (("--expires", "2020-01-01T00:00:00Z"), "expired at 2020-01-01T00:00:00", "--expires 8h"),
+        (("--deadline", "2020-01-01T00:00:00Z"), "deadline 2020-01-01T00:00:00", "--deadline 8h"),
+        (("--max-tasks", "0"), "the budget of 0 enrollments", "--max-tasks N"),
+    ],
+)
+@pytest.mark.parametrize("how", ["--yes", "--dry-run"])
+def test_what_went_wrong_a_batch_began_whose_bounds_were_reached_before_it(
+    repo: Path, bounds: tuple[str, ...], said: str, hint: str, how: str
+) -> None:
     four(repo)
-    near(repo, "start", "--yes", option, "2020-01-01T00:00:00Z", status=1)
-    assert committed(repo) == []
-    word = "deadline" if option == "--deadline" else "expired"
-    assert set(outcomes(repo).values()) == {f"not_run_{word}"}
+    before = refs(repo)
+    done = near(repo, "start", how, *bounds, status=3)
+    assert done.err.startswith("error: nothing would run: ")
+    assert said in done.err
+    assert done.hints == [f"git batch start {hint}"]
+    assert refs(repo) == before
+
+
+def test_what_went_wrong_after_a_deadline_had_passed_the_next_action_was_refused(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    mark = repo.parent / "mark"
+    write(repo, task("a", f"echo a >src/one; touch {mark}"), task("b", "echo b >src/two"))
+    late = clock.at + timedelta(hours=2)
+    set_clock(monkeypatch, lambda: late if mark.exists() else clock.at)
+    near(repo, "start", "--yes", "--deadline", "2030-01-01T01:00:00Z", status=1)
+    action = told(repo)["next_action"]
+    assert action == "git batch resume --deadline 8h"
+    assert "git batch resume" not in told(repo, "report")["next_commands"]
+    near(repo, *action.split()[2:], "--yes")
+    assert committed(repo) == ["a", "b"]
 
 
 def test_a_real_end_stops_a_real_run(repo: Path) -> None:

@@ -349,8 +349,9 @@ def test_after_its_time_no_task_starts_and_the_one_in_flight_ends(
 
 def test_an_expiry_that_has_passed_runs_nothing(repo: Path) -> None:
     write(repo, task("u", "echo >src/un"))
-    batch(repo, "start", "-y", "--expires", "2020-01-01T00:00:00Z", status=1)
-    assert outcomes(repo) == {"u": "not_run_expired"}
+    done = batch(repo, "start", "-y", "--expires", "2020-01-01T00:00:00Z", status=3)
+    assert "nothing would run: the authorization expired at 2020-01-01" in done.err
+    assert told(repo)["batch_id"] is None
 
 
 def test_not_now_stops_and_uses_no_attempt(repo: Path, tmp_path: Path) -> None:

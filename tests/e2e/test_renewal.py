@@ -13,7 +13,7 @@ from git_batch.core import canonical
 from tests.conftest import git
 from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import batch, committed, outcomes, refs, task, tasks, told, write
-from tests.e2e.near import near, said, set_clock
+from tests.e2e.near import PASSED, near, said, set_clock, while_it_passes
 
 ONE = task("t1", "echo 1 >src/one")
 BAD = task("t2", "echo 2 >src/two", 'check = "false"', "attempts = 1")
@@ -68,7 +68,8 @@ def test_an_expired_authorization_is_renewed_for_as_long_again(
 
 def test_a_deadline_at_a_time_that_has_passed_must_be_given_anew(repo: Path) -> None:
     write(repo, ONE, FOUR)
-    near(repo, "start", "--yes", "--deadline", "2020-01-01T00:00:00Z", status=1)
+    with while_it_passes(repo):
+        near(repo, "start", "--yes", "--deadline", PASSED, status=1)
     assert near(repo, "resume", "--yes", status=3).hints == ["git batch resume --deadline 8h"]
     near(repo, "resume", "--yes", "--deadline", "8h")
     assert committed(repo) == ["t1", "t4"]

@@ -105,7 +105,9 @@ class DefaultsTable(_Table):
     )
     protect: list[str] = Field([], description="What may not change, even where scope covers it.")
     run: Command | None = Field(
-        None, description="The command: a string for /bin/sh -c, or a list of arguments."
+        None,
+        description="The command: a string for /bin/sh -c, which reads values as $BATCH_VAR_NAME,"
+        " or a list of arguments, in which {name} is replaced.",
     )
     agent: Text | None = Field(None, description="The [agent.NAME] that runs, instead of 'run'.")
     model: Text | None = Field(None, description="The value of {model}.")
@@ -113,8 +115,12 @@ class DefaultsTable(_Table):
     intent: Text | None = Field(
         None, description="A file that holds the prompt, relative to the plan file."
     )
-    check: Checks = Field([], description="What must exit with 0 before the work is committed.")
-    review: Review = Field("none", description="'none', 'human', or a command that judges.")
+    check: Checks = Field(
+        [], description="What must exit with 0 before the work is committed: commands like 'run'."
+    )
+    review: Review = Field(
+        "none", description="'none', 'human', or a command like 'run' that judges."
+    )
     on_empty: Literal["park", "accept"] = Field(
         "park", description="What it means if nothing was changed."
     )
@@ -130,7 +136,9 @@ class DefaultsTable(_Table):
         {}, description="Environment variables for the task's commands."
     )
     matrix: Annotated[dict[str, list[str]], AfterValidator(rules.matrix)] | None = Field(
-        None, description="Values for {name}: one task for each combination."
+        None,
+        description="Values for {name}: one task for each combination. Not replaced in a"
+        " shell string, which has them as $BATCH_VAR_NAME.",
     )
 
 

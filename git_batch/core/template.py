@@ -15,13 +15,14 @@ an error of the plan's author, found when the plan is read (`names`). Prompts an
 prose that may hold code: there an unknown name, with however many braces, is left as it is.
 
 A command that is one string belongs to the shell and is never edited; it finds the same values in
-its environment.
+its environment. Its braces may be the shell's or a program's, so a name there that we know is no
+error; whoever shows a plan says that it stays as it is (`left_in_shell`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from git_batch.core.model import Command, Task
 
@@ -69,6 +70,33 @@ def variables(task: Task) -> dict[str, str]:
 def variable_name(name: str) -> str:
     """Name the environment variable that holds a value."""
     return "BATCH_VAR_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+_IN_SHELL = {
+    "id": '"$BATCH_TASK"',
+    "attempt": '"$BATCH_ATTEMPT"',
+    "prompt": '"$(cat "$BATCH_PROMPT")"',
+    "prompt_file": '"$BATCH_PROMPT"',
+    "feedback": '"$(cat "$BATCH_FEEDBACK")"',
+    "message_file": '"$BATCH_MESSAGE"',
+}
+
+
+def in_shell(name: str) -> str:
+    """Write for a shell what `{name}` is in a list of arguments."""
+    return _IN_SHELL.get(name) or f'"${variable_name(name)}"'
+
+
+def left_in_shell(task: Task) -> Iterator[tuple[str, str]]:
+    """Name the keys whose shell string has a known name in braces, and that name."""
+    known = {*values_of(task), *RUN_TIME_NAMES}
+    for key, command in (
+        ("run", task.run),
+        *(("check", check) for check in task.checks),
+        ("review", task.review),
+    ):
+        if isinstance(command, str):
+            yield from ((key, name) for name in names(command) if name in known)
 
 
 def render_command(

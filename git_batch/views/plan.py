@@ -18,7 +18,7 @@ from git_batch.core.graph import Graph
 from git_batch.core.model import Authorization, Budget, Command, Plan, Task
 from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus
-from git_batch.core.template import expand, render_command, values_of
+from git_batch.core.template import expand, in_shell, left_in_shell, render_command, values_of
 from git_batch.views.coming import grouped, instead, stands
 from git_batch.views.common import (
     VERSION,
@@ -68,6 +68,7 @@ def plan_text(
     head = [("plan", _title(plan)), ("digest", one_line(digest))]
     lines = rows([*head, *_policy(plan), *_budget(plan.budget), *shared])
     lines += _untracked(skipped_files)
+    lines += warnings(plan, order)
     lines += ["", f"{counted(len(order), 'task')}, in this order:"]
     lines += _tasks(plan, order, whole_prompts, shared=bool(shared))
     return printable("\n".join(lines)) + "\n"
@@ -87,7 +88,7 @@ def confirmation_text(
     Args:
         outlook: what becomes of each task, when it is renewed; without it all of them run.
         seen: what is done was shown to a person here before, so that its name is enough.
-        notes: warnings to read before the answer, one line each.
+        notes: what else to read before the answer, one line each.
     """
     a, coming = proposed, outlook or Outlook(runs=run_order(plan))
     groups = grouped(coming, seen)
@@ -107,6 +108,7 @@ def confirmation_text(
     )
     lines += _untracked(a.untracked)
     lines += [f"note: {one_line(note)}" for note in notes]
+    lines += warnings(plan, order)
     shared = bool(_shared_limits(plan, order))
     lines += [] if coming.runs else ["", "nothing will run" + instead(coming)]
     for heading, places in groups:
@@ -139,7 +141,22 @@ def plan_json(plan: Plan, digest: str) -> dict[str, Any]:
         },
         "order": [plan.tasks[place].id for place in run_order(plan)],
         "tasks": [_task_json(task) for task in plan.tasks],
+        "warnings": [w.removeprefix("warning: ") for w in warnings(plan, run_order(plan))],
     }
+
+
+def warnings(plan: Plan, order: Sequence[int]) -> list[str]:
+    """Say what the author may have meant otherwise, once for all tasks of a matrix."""
+    found: dict[tuple[str, str], list[TaskId]] = {}
+    for task in (plan.tasks[place] for place in order):
+        for where in dict.fromkeys(left_in_shell(task)):
+            found.setdefault(where, []).append(task.id)
+    return [
+        f"warning: {{{name}}} is not replaced in a shell string ('{key}' of '{tasks[0]}'"
+        + (f" and {counted(len(tasks) - 1, 'more task')}" if tasks[1:] else "")
+        + f"); use {in_shell(name)}, or a list of arguments"
+        for (key, name), tasks in found.items()
+    ]
 
 
 def _task_json(task: Task) -> dict[str, Any]:

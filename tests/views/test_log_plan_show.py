@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from git_batch.core import events as ev
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, Budget, Plan
 from git_batch.core.outlook import Outlook
+from git_batch.core.planfile import parse_plan
 from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, StopReason
 from git_batch.views.log import log_json, log_lines
 from git_batch.views.plan import confirmation_text, plan_json, plan_text, run_order
@@ -121,6 +123,42 @@ def test_limits_that_all_share_are_said_once() -> None:
     shown = plan_text(plan(task("a"), task("b")), DIGEST)
     assert shown.count("1h a command") == 1
     assert "limits:     1h a command, 2 attempts, for each task" in shown
+
+
+@pytest.mark.parametrize("key", ["run", "check", "review"])
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("echo {x} > f{x}", '"$BATCH_VAR_X"'),
+        ("run {id}", '"$BATCH_TASK"'),
+        ("claude -p {prompt}", '"$(cat "$BATCH_PROMPT")"'),
+        ("echo ${x} {{x}} {a,b} $0", None),
+        ("awk '{print $1} {y}' {} +", None),
+        (["echo", "{x}"], None),
+    ],
+)
+def test_what_went_wrong_names_in_shell_strings_stayed_and_nothing_said_so(
+    key: str, text: str | list[str], instead: str | None
+) -> None:
+    value = [text] if key == "check" else text  # a list of checks
+    keys = {"run": "true", "check": "true", "review": "true"} | {key: value}
+    head = 'version = 1\nslug = "s"\n[[task]]\nid = "t-{x}"\ntitle = "T"\nscope = ["**"]\n'
+    toml = head + 'matrix = { x = ["1", "2", "3"] }\n'
+    toml += "".join(f"{name} = {json.dumps(value)}\n" for name, value in keys.items())
+    read = parse_plan(toml.encode(), name="p", read_intent=lambda _: b"")
+    shown = plan_text(read, "sha256:0")
+    warned = [line for line in shown.splitlines() if line.startswith("warning: ")]
+    told = plan_json(read, "sha256:0")["warnings"]
+    if instead is None:
+        assert warned == told == []
+        return
+    assert len(warned) == 1
+    assert f"is not replaced in a shell string ('{key}' of 't-1' and 2 more tasks)" in warned[0]
+    assert f"; use {instead}, or a list of arguments" in warned[0]
+    assert told == [warned[0].removeprefix("warning: ")]
+    granted = Authorization(1, ANN, START, "sha256:0", "batch/s", BASE, "n", Budget())
+    asked = confirmation_text(read, granted)
+    assert warned[0] in asked.splitlines()
 
 
 def test_no_text_can_pass_for_another_task() -> None:

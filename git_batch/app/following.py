@@ -36,7 +36,9 @@ def must_be_ready(session: Session, state: BatchState) -> None:
             f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
             f"git switch {state.branch}",
         )
-    preconditions.refuse_dirt(preconditions.still_clean(session, accepted(state.authorization)))
+    preconditions.refuse_dirt(
+        session, preconditions.still_clean(session, accepted(state.authorization))
+    )
 
 
 def nothing_in_the_way(session: Session, old: Oid, new: Oid) -> None:

@@ -14,7 +14,7 @@ from git_batch.core.model import BatchState, Plan, Task
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import commits, signing
+from git_batch.repo import commits, setaside, signing
 from git_batch.repo.attempts import namespace
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
@@ -154,13 +154,13 @@ def untracked_among(session: Session, files: Sequence[str]) -> tuple[bytes, ...]
     return tuple(f for entry in dirt for f in _files_below(session, entry) if f in own)
 
 
-def refuse_dirt(dirt: Dirt) -> None:
+def refuse_dirt(session: Session, dirt: Dirt) -> None:
     """Refuse a working tree that is not as the branch's tip."""
     if dirt:
-        names = _names([*(e.path for e in dirt.tracked), *dirt.untracked])
+        paths = [*(e.path for e in dirt.tracked), *dirt.untracked]
         raise PreconditionError(
-            f"the working tree has changes that no task made:\n{names}",
-            "commit them elsewhere, or put them away with 'git stash -u'",
+            f"the working tree has changes that no task made:\n{_names(paths)}",
+            *setaside.ways(session.repo, paths),
         )
 
 

@@ -158,7 +158,7 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
     if session.repo.symbolic_head() == theirs.ref:
         preconditions.no_operation(session)
         dirt = session.repo.dirty()
-        preconditions.refuse_dirt(Dirt(dirt.tracked, ()))
+        preconditions.refuse_dirt(session, Dirt(dirt.tracked, ()))
         nothing_in_the_way(session, tip, head)
         return dirt.untracked
     form = ["for-each-ref", "--format=%(worktreepath)", theirs.ref]

@@ -51,7 +51,7 @@ def refuse_unknown(
     if adopted:
         bring(session, excluded, session.repo.tree_of(state.head), adopted, note)
         dirt = preconditions.still_clean(session, excluded)
-    preconditions.refuse_dirt(dirt)
+    preconditions.refuse_dirt(session, dirt)
 
 
 def _adopted(session: Session, state: BatchState) -> list[Oid]:
@@ -109,11 +109,11 @@ def bring(
     unknown = {at: set(found).difference(diff(objects, tree, at)) for at in known}
     before = min(known, key=lambda at: len(unknown[at]))
     strange = sorted(change.path for change in unknown[before])
-    preconditions.refuse_dirt(Dirt((), (*strange, *scanner.problems)))
+    preconditions.refuse_dirt(session, Dirt((), (*strange, *scanner.problems)))
     if not found:
         return
     done = restore(scanner, tree, before, attempt=False)
-    preconditions.refuse_dirt(Dirt((), tuple(done.left)))
+    preconditions.refuse_dirt(session, Dirt((), tuple(done.left)))
     named = ", ".join(f"'{quote(c.path)}'" for c in found[:_NAMED])
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     note(f"put back as the record says: {named}{more}")

@@ -20,7 +20,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
 from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
-from git_batch.repo import commits
+from git_batch.repo import commits, setaside
 from git_batch.repo.merging import merge_trees
 from git_batch.repo.repository import Repository
 from git_batch.repo.restore import restore
@@ -71,7 +71,7 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
         names = ", ".join(f"'{quote(path)}'" for path in done.left[:5])
         raise PreconditionError(
             f"kept work of '{flight.task}' can't be applied: {names} are in the way",
-            "commit them elsewhere, or 'git stash -u' puts them away; then: git batch resume",
+            *setaside.ways(repo, done.left, "git batch resume"),
         )
     return None
 

@@ -18,7 +18,7 @@ from git_batch.core.machine import Facts
 from git_batch.core.model import InFlight
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.errors import GitError, LockedError, PreconditionError, StaleError
-from git_batch.repo import attempts, commits
+from git_batch.repo import attempts, commits, setaside
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.baseline import run_baseline
@@ -198,7 +198,7 @@ class Performer:
             names = "\n".join(f"\t{quote(p)}" for p in left[:20])
             raise PreconditionError(
                 f"these paths were changed by somebody else and are left as they are:\n{names}",
-                "commit them elsewhere, or 'git stash -u' puts them away; then: git batch resume",
+                *setaside.ways(self._c.repo, left, "git batch resume"),
             )
 
     def _restore(self, base: Oid, tree: Oid) -> list[bytes]:

@@ -24,7 +24,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, Task
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
-from git_batch.repo import clienthooks
+from git_batch.repo import clienthooks, setaside
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.commands import FEEDBACK, limits
 from git_batch.run.context import RunContext
@@ -95,7 +95,7 @@ class Settler:
         if changed:
             raise PreconditionError(
                 f"the post-commit hook changed {_named(sorted(changed))}",
-                "commit that elsewhere, or put it away with 'git stash -u', then: git batch resume",
+                *setaside.ways(c.repo, changed, "git batch resume"),
             )
 
     def _message(self, task: Task, flight: InFlight) -> bytes:

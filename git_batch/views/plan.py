@@ -15,6 +15,7 @@ from typing import Any
 from git_batch.core import agenda as agendas
 from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
+from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, Budget, Command, Plan, Task
 from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus

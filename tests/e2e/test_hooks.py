@@ -402,7 +402,10 @@ def test_what_post_commit_changes_is_not_taken_for_a_tasks_work(repo: Path, scri
     assert "the post-commit hook changed" in done.err
     assert outcomes(repo) == {"one": "committed", "two": None}
     hook(repo, "post-commit", "exit 0")
-    git(repo, "stash", "-q", "-u", "--", "src", *(["new"] if "new" in script else []))
+    way = done.hints[0].removeprefix("commit them elsewhere, or put them away: ")
+    assert way == ("git stash push -u -- new" if "new" in script else "git stash")
+    subprocess.run(way, shell=True, cwd=repo, check=True)
+    assert (repo / "batch.toml").exists(), "only what is in the way is put away"
     batch(repo, "resume")
     assert committed(repo) == ["one", "two"]
     assert git(repo, "diff", "--name-only", f"{BRANCH}~1", BRANCH) == "src/c"

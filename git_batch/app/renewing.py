@@ -170,7 +170,7 @@ def renewal(
     if old is not None:
         fresh = _carried_over(old, fresh, bounds, now)
     _not_at_once(state, fresh, now)
-    notes = (f"a person has to confirm: {why}", *changed_around(old, fresh))
+    notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
     new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
     coming = outlook(new, state.tasks, state.in_flight)
     return Renewal(state, new, fresh, why, granted, diff, coming, here, notes)
@@ -227,13 +227,34 @@ def _tasks_used_up(state: BatchState, budget: Budget) -> bool:
     return budget.max_tasks is not None and state.enrolled >= budget.max_tasks
 
 
-def changed_around(old: Authorization | None, fresh: Authorization) -> list[str]:
-    """Say what else runs now than at the last confirmation."""
+def _around(
+    state: BatchState, plan: Plan, old: Authorization | None, fresh: Authorization
+) -> list[str]:
     if old is None:
         return []
     same = old.plan_digest == fresh.plan_digest
-    differing = fingerprint.differing(old.fingerprint, fresh.fingerprint, same_plan=same)
-    return [f"not as it was at the last confirmation: {name}" for name in differing]
+    return changed_around(state, plan, old, fresh.fingerprint, same_plan=same)
+
+
+def changed_around(
+    state: BatchState,
+    plan: Plan,
+    old: Authorization,
+    now: fingerprint.Fingerprint,
+    *,
+    same_plan: bool = True,
+) -> list[str]:
+    """Warn of what else runs now than at the last confirmation, and say how to look at it."""
+    # Without anybody else's commits it was tasks that changed the files of the branch.
+    others = bool(state.foreign or state.former)
+    scripts = None if others else fingerprint.executed(plan)
+    differing = fingerprint.differing(old.fingerprint, now, same_plan=same_plan, scripts=scripts)
+    commits = f"{state.base[:12]}..{state.branch}"
+    return [
+        f"warning: not as it was at the last confirmation: {name}; if that was not meant, stop "
+        f"before it runs; look: {fingerprint.look(name, commits)}"
+        for name in differing
+    ]
 
 
 def record(

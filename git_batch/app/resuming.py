@@ -166,9 +166,10 @@ def _tell_changes(session: Session, journal: Journal, tools: Tools) -> None:
     drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
     if granted is None or drift is not None:
         return
-    now = fingerprint.take(session.repo, journal.machine.plan, state.head)
-    for name in fingerprint.differing(granted.fingerprint, now):
-        tools.progress.note(f"not as it was at the last confirmation: {name}")
+    plan = journal.machine.plan
+    now = fingerprint.take(session.repo, plan, state.head)
+    for line in renewing.changed_around(state, plan, granted, now):
+        tools.progress.note(line)
 
 
 def _renew_live(

@@ -2,8 +2,9 @@
 
 A plan's digest covers its commands, not what they start. So the confirmation also notes what they
 stand for on this machine then; a run that goes on later tells what has become another. It is a
-note and no refusal: a new version of a compiler is no attack, and a script that is in a task's
-scope is meant to change.
+warning and no refusal: a new version of a compiler is no attack. What the batch's own tasks changed
+is told only where a command surely runs it: any other file that looks like a script may be what the
+commands work on. What a command's output is redirected to is no script at all.
 
 Only digests are kept, since the record is pushed: a path says where a person lives, a
 configuration value may hold a token.
@@ -15,7 +16,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 
 import pygit2
@@ -35,6 +36,10 @@ _READ = 16 << 20
 """Bytes of a program that are hashed, besides its size: an agent may be half a gigabyte."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_REDIRECTED = re.compile(r">[>|&]?\s*[^\s;|&()<>]+")
+_INTERPRETER = re.compile(
+    r"(?:.*/)?(?:(?:ba|da|z|k)?sh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|\.|source)\Z"
+)
 _PART_OF_SHELL = re.compile(r"[\s;|&()<>`$\"'=]+")
 
 
@@ -68,11 +73,20 @@ def take(repo: Repository, plan: Plan, tip: Oid) -> Fingerprint:
     return tuple(sorted(found.items()))
 
 
-def differing(then: Fingerprint, now: Fingerprint, *, same_plan: bool = True) -> list[str]:
+def differing(
+    then: Fingerprint,
+    now: Fingerprint,
+    *,
+    same_plan: bool = True,
+    scripts: Collection[str] | None = None,
+) -> list[str]:
     """Name what has become another, has come, or is gone.
 
     A script that has come was made by a task. Under another plan, what only one of them names is
     the plan's difference, which is shown as such.
+
+    Args:
+        scripts: tell of no others; None tells of all.
     """
     old, new = dict(then), dict(now)
     told = []
@@ -83,9 +97,41 @@ def differing(then: Fingerprint, now: Fingerprint, *, same_plan: bool = True) ->
             name not in old and name.startswith(_SCRIPT)
         ):
             continue
+        if name.startswith(_SCRIPT) and scripts is not None and name not in scripts:
+            continue
         if old.get(name) != new.get(name):
             told.append(name)
     return told
+
+
+def executed(plan: Plan) -> frozenset[str]:
+    """Name the scripts that a plan's commands run for sure: first, or after an interpreter."""
+    found = set()
+    for _, command in _commands(plan):
+        before = ""
+        for word in _words(command):
+            if word.startswith("-"):
+                continue
+            if not before or _INTERPRETER.match(before):
+                found.add(f"{_SCRIPT} '{word}'")
+            before = word
+        found.add(f"{_SCRIPT} '{_program(command)}'")
+    return frozenset(found)
+
+
+def look(name: str, commits: str) -> str:
+    """Give the command that shows what has become of a thing.
+
+    Args:
+        commits: where a script may have changed, as git takes a range.
+    """
+    kind, _, quoted = name.partition(" ")
+    word = shlex.quote(quoted[1:-1])
+    if kind == _SCRIPT:
+        return f"git log -p {shlex.quote(commits)} -- {word}"
+    if kind == _CONFIGURATION:
+        return f"git config --show-origin --get-all {word}"
+    return f"ls -lL $(command -v {word})"
 
 
 def _commands(plan: Plan) -> Iterator[tuple[Task | None, Command]]:
@@ -112,7 +158,9 @@ def _program(command: Command) -> str:
 
 
 def _words(command: Command) -> Iterable[str]:
-    return _PART_OF_SHELL.split(command) if isinstance(command, str) else command
+    if not isinstance(command, str):
+        return command
+    return _PART_OF_SHELL.split(_REDIRECTED.sub(" ", command))
 
 
 def _of_program(repo: Repository, program: str, path: str | None) -> str:

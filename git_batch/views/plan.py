@@ -108,7 +108,7 @@ def confirmation_text(
         ]
     )
     lines += _untracked(a.untracked)
-    lines += [f"note: {one_line(note)}" for note in notes]
+    lines += [one_line(note if note.startswith("warning: ") else f"note: {note}") for note in notes]
     lines += warnings(plan, order)
     shared = bool(_shared_limits(plan, order))
     lines += [] if coming.runs else ["", "nothing will run" + instead(coming)]

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -373,6 +374,39 @@ def test_a_script_that_a_task_changes_is_noted(repo: Path) -> None:
     assert (
         "not as it was at the last confirmation: script 'check.sh'"
         in near(repo, "resume", status=1).err
+    )
+
+
+def test_what_went_wrong_a_file_that_tasks_work_on_was_taken_for_a_script_and_warned_of(
+    repo: Path,
+) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        (repo / "src" / name).write_text("1\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "modules")
+    write(
+        repo,
+        task("a", "echo 2 >> src/a.py; sed -i s/1/2/ src/b.py"),
+        task("b", "exit 1", 'check = ["cat <src/c.py >src/a.py", "python3 -m x src/b.py"]'),
+    )
+    near(repo, "start", "--yes", status=1)
+    assert "src/a.py" not in git(repo, "show", f"{note_ref(repo)}:batch.toml")
+    near(repo, "retry", "b")
+    assert "warning" not in near(repo, "resume", status=1).err
+    # What a person changed may be run after all.
+    (repo / "src/c.py").write_text("2\n")
+    git(repo, "commit", "-qam", "by hand")
+    near(repo, "bless")
+    near(repo, "retry", "b")
+    err = near(repo, "resume", status=1).err
+    [line] = [line for line in err.splitlines() if "script 'src/c.py'" in line]
+    assert line.startswith("warning: not as it was at the last confirmation: script 'src/c.py'; ")
+    way = line.split("look: ")[1]
+    assert (
+        "by hand"
+        in subprocess.run(
+            way, shell=True, cwd=repo, check=True, capture_output=True, text=True
+        ).stdout
     )
 
 

@@ -1,7 +1,8 @@
 """The claim on a slug: taken at the start, adopted by a resume, let go when the batch is over.
 
 Then nothing of it is claimed any more: what a run that was killed, or that was given up with a task
-in flight, has left of its claims on a remote is let go as well.
+in flight, has left of its claims on a remote is let go as well. A task that a person takes out while it is in
+flight is let go of by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from git_batch.app.session import Session
-from git_batch.core.ids import BatchId
+from git_batch.core.ids import BatchId, TaskId
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
@@ -41,3 +42,13 @@ def let_go(session: Session, state: BatchState, note: Callable[[str], None]) -> 
         except GitError as error:
             note(error.message)
     return state
+
+
+def let_go_of_task(session: Session, state: BatchState, task: TaskId) -> None:
+    """Let go of the claim on a task that a person took out while it was in flight."""
+    remote = remote_claims(session.repo, state)
+    try:
+        if remote is not None:
+            remote.release(task)
+    except GitError as error:
+        session.note(error.message)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.beside import append_beside
-from git_batch.app.claiming import let_go
+from git_batch.app.claiming import let_go, let_go_of_task
 from git_batch.app.session import Session, called, must_choose, outside_of_tasks
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
@@ -77,7 +77,10 @@ def skip(session: Session, task: str, *, words: str, dependents: bool, at: datet
                 f"'{known}' was taken out before, and nothing is left behind it"
             )
         must_be_allowed(session, journal, chosen, ev.Decision.SKIP)
+        flight = journal.state.in_flight
         state = decide(session, journal, ev.Decision.SKIP, chosen, words, at)
+        if flight is not None and state.in_flight is None:
+            let_go_of_task(session, state, flight.task)
         return Taken(state, tuple(chosen))
 
 
@@ -222,7 +225,7 @@ def must_be_allowed(
 ) -> None:
     """Refuse a decision that does not fit where batch and task stand; say what is possible now."""
     state = journal.state
-    flight, name = state.in_flight, f"decided:{decision}"
+    name = f"decided:{decision}"
     if (state.status, name) not in BATCH:
         said = state.status.value.replace("_", " ")
         raise PreconditionError(
@@ -230,18 +233,28 @@ def must_be_allowed(
             f"git batch status {state.batch_id}",
         )
     for task in tasks:
-        if flight is not None and flight.task == task:
-            raise PreconditionError(
-                f"'{task}' is in flight, so '{decision}' is not possible now",
-                f"let it end first: {_way(session, state, 'git batch resume')}",
-            )
         if not allowed(state, task, decision):
-            status = stands(journal, task)
-            said, command = _possible(state, task, status)
-            raise PreconditionError(
-                f"'{task}' {standing_text(status)}, so '{decision}' is not possible now",
-                said + (f": {_way(session, state, command)}" if command else ""),
-            )
+            raise _refused(session, journal, task, decision)
+
+
+def _refused(
+    session: Session, journal: Journal, task: TaskId, decision: ev.Decision
+) -> PreconditionError:
+    state = journal.state
+    if state.in_flight is not None and state.in_flight.task == task:
+        skips = allowed(state, task, ev.Decision.SKIP)
+        out = _way(session, state, f"git batch skip {task}")
+        return PreconditionError(
+            f"'{task}' is in flight, so '{decision}' is not possible now",
+            f"let it end first: {_way(session, state, 'git batch resume')}",
+            *([f"or take it out: {out}"] if skips else []),
+        )
+    status = stands(journal, task)
+    said, command = _possible(state, task, status)
+    return PreconditionError(
+        f"'{task}' {standing_text(status)}, so '{decision}' is not possible now",
+        said + (f": {_way(session, state, command)}" if command else ""),
+    )
 
 
 def stands(journal: Journal, task: TaskId) -> TaskStatus:

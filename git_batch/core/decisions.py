@@ -8,7 +8,7 @@ from git_batch.core.events import Decided, Decision
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, InFlight, Line, TaskRecord
-from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.core.standing import Outcome, Phase, TaskStatus
 from git_batch.core.transitions import IllegalTransition
 from git_batch.core.values import replace
 
@@ -26,6 +26,11 @@ _FROM: dict[Decision, frozenset[TaskStatus]] = {
 
 def allowed(state: BatchState, task: TaskId, decision: Decision) -> bool:
     """Tell whether a decision fits where a task stands."""
+    flight = state.in_flight
+    if flight is not None and flight.task == task:
+        # Between two attempts nothing of it is half done: it may end there, also one that says
+        # "not now" each time it is asked.
+        return decision is Decision.SKIP and flight.phase is Phase.READY
     record = state.tasks.get(task)
     status = record.status if record else TaskStatus.PENDING
     return status in _FROM[decision]
@@ -37,10 +42,7 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
     Raises:
         IllegalTransition: a named task is not where the decision needs it.
     """
-    flight = state.in_flight
     for task in event.tasks:
-        if flight is not None and flight.task == task:
-            raise IllegalTransition(f"{task} is in flight")
         if not allowed(state, task, event.decision):
             raise IllegalTransition(f"{task}: {event.decision} is not possible now")
     if event.decision is Decision.ABANDON:
@@ -63,6 +65,8 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
 
 
 def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> BatchState:
+    if state.in_flight is not None and state.in_flight.task == task:
+        state = _let_go(graph, state, state.in_flight, TaskRecord(TaskStatus.PENDING, None))
     old = state.tasks.get(task) or TaskRecord(TaskStatus.PENDING, None)
     cleared = replace(old, reason=event.why, next_action="", ended_at=event.at)
     if event.decision in (Decision.RETRY, Decision.ADOPT, Decision.REDO):
@@ -99,23 +103,31 @@ def spent(flight: InFlight) -> Usage:
     return total
 
 
+def _let_go(graph: Graph, state: BatchState, flight: InFlight, record: TaskRecord) -> BatchState:
+    """End the flight where it is: what was tried goes to the task's record."""
+    kept = replace(
+        record,
+        started_at=flight.started_at,
+        history=flight.history,
+        replays=flight.replays,
+        usage=spent(flight),
+    )
+    placed = agendas.place(graph, state.agenda, flight.task, kept.status)
+    tasks = {**state.tasks, flight.task: kept}
+    return replace(state, in_flight=None, tasks=tasks, agenda=placed)
+
+
 def _abandoned(graph: Graph, state: BatchState, event: Decided) -> BatchState:
-    flight = state.in_flight
-    ended = replace(state, in_flight=None, reason=event.why, next_action="")
-    if flight is None:
+    ended = replace(state, reason=event.why, next_action="")
+    if state.in_flight is None:
         return ended
     record = TaskRecord(
         status=TaskStatus.NEEDS_HUMAN,
         outcome=Outcome.STOPPED,
         reason="the batch was abandoned",
-        started_at=flight.started_at,
         ended_at=event.at,
-        history=flight.history,
-        replays=flight.replays,
-        usage=spent(flight),
     )
-    placed = agendas.place(graph, ended.agenda, flight.task, TaskStatus.NEEDS_HUMAN)
-    return replace(ended, tasks={**ended.tasks, flight.task: record}, agenda=placed)
+    return _let_go(graph, ended, state.in_flight, record)
 
 
 def _rebased(graph: Graph, state: BatchState, event: Decided) -> BatchState:

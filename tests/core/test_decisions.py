@@ -376,6 +376,26 @@ def test_a_decision_about_the_task_in_flight_waits_but_not_one_about_another() -
     assert world.current.in_flight is not None
 
 
+def test_what_went_wrong_a_task_that_says_not_now_each_time_could_not_be_taken_out() -> None:
+    world = World(CHAIN, ends(a=[Outcome.STOPPED] * 9))
+    stopped = world.run()
+    assert stopped.stop is StopReason.NOT_NOW
+    assert stopped.in_flight is not None
+    history = stopped.in_flight.history
+    for decision in (Decision.RETRY, Decision.ADOPT):
+        with pytest.raises(IllegalTransition):
+            world.decide(decision, "a")
+    world.decide(Decision.SKIP, "a", why="never mind")
+    record = world.current.tasks[TaskId("a")]
+    assert (record.outcome, record.reason, record.history) == (
+        Outcome.DROPPED, "never mind", history
+    )  # fmt: skip
+    assert world.current.in_flight is None
+    assert outcomes(world.resume())["d"] is Outcome.COMMITTED
+    world.decide(Decision.RETRY, "a")
+    assert world.resume().in_flight is not None
+
+
 def test_nothing_moves_the_branch_between_settled_and_its_commit() -> None:
     world = World(CHAIN)
     stop_before(world, fx.Commit)

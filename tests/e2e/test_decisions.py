@@ -183,6 +183,34 @@ def test_what_went_wrong_a_fix_that_did_not_apply_could_not_be_reached(repo: Pat
     assert outcomes(repo)["c"] is None
 
 
+def test_what_went_wrong_a_task_that_says_not_now_each_time_could_not_be_taken_out(
+    repo: Path,
+) -> None:
+    write(
+        repo,
+        entry("one", "echo 1 >src/one"),
+        entry("two", "exit 75"),
+        entry("three", "echo 3 >src/three", 'blocked_by = ["two"]'),
+        entry("four", "echo 4 >src/four"),
+    )
+    batch(repo, "start", "--yes", status=1)
+    assert told(repo)["outcome"] == "not_now"
+    refused = batch(repo, "retry", "two", status=3)
+    assert refused.hints == [
+        "let it end first: git batch resume",
+        "or take it out: git batch skip two",
+    ]
+    batch(repo, "skip", "two", "--dependents", "-m", "the service is gone")
+    batch(repo, "resume")
+    assert outcomes(repo) == {
+        "one": "committed",
+        "two": "dropped",
+        "three": "dropped",
+        "four": "committed",
+    }
+    batch(repo, "verify")
+
+
 def test_skipping_with_dependents_completes_the_batch(repo: Path) -> None:
     parked(repo)
     batch(repo, "skip", "c", "--dependents", "-m", "not worth it")

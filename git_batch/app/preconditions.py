@@ -82,8 +82,9 @@ def can_sign(session: Session, who: Idents, *, sign: bool) -> None:
     Args:
         sign: the authorization is to be signed, if commits are or not.
     """
-    if sign or session.repo.signs_commits():
-        signing.probe(session.repo, who.environment())
+    configured = session.repo.signs_commits()
+    if sign or configured:
+        signing.probe(session.repo, who.environment(), asked=not configured)
 
 
 def clean_tree(

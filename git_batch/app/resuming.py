@@ -140,6 +140,8 @@ def _renew(
         _tell_changes(session, journal, tools)
         return
 
+    if request.bounds.sign:
+        preconditions.can_sign(session, who, sign=True)
     offer = partial(renewing.renewal, session, state, plan, request.bounds)
     offer = partial(offer, why=why, here=here, loaded=loaded, who=who)
     offered = offer(at=tools.clock())

@@ -20,6 +20,15 @@ from git_batch.repo.repository import Repository
 LIMIT = 60.0
 """Seconds that a signature may take; long enough for a person to type a passphrase."""
 
+_CONFIGURED = (
+    "your configuration wants signed commits",
+    "or leave this repository's commits unsigned: git config commit.gpgSign false",
+)
+_ASKED = (
+    "'--sign' wants a signed authorization",
+    "or leave '--sign' out: the authorization is then not signed",
+)
+
 
 def commit_tree(
     repo: Repository,
@@ -46,11 +55,12 @@ def commit_tree(
     return Oid(out.decode("ascii").strip())
 
 
-def probe(repo: Repository, who: Mapping[str, str]) -> None:
+def probe(repo: Repository, who: Mapping[str, str], *, asked: bool) -> None:
     """See that a commit can be signed here and now; nothing is written to the repository.
 
     Args:
         who: author and committer, as variables of the environment.
+        asked: it was `--sign` that wants a signature, and not the configuration.
 
     Raises:
         PreconditionError: it can't, with what git said.
@@ -74,9 +84,9 @@ def probe(repo: Repository, who: Mapping[str, str]) -> None:
                 encoding=None,
             )
         except GitError as error:
+            wants, without = _ASKED if asked else _CONFIGURED
             raise PreconditionError(
-                f"your configuration wants signed commits, but signing does not work: "
-                f"{error.message}",
+                f"{wants}, but signing does not work: {error.message}",
                 "see that it works without you: git commit-tree -S HEAD^{tree} -m test",
-                "or leave this repository's commits unsigned: git config commit.gpgSign false",
+                without,
             ) from None

@@ -94,6 +94,26 @@ def test_signing_that_does_not_work_is_refused_before_anything_is_written(repo: 
     assert everything(repo) == before
 
 
+@pytest.mark.parametrize("command", ["start", "resume"])
+@pytest.mark.parametrize("configured", [True, False])
+def test_what_went_wrong_the_configuration_was_blamed_for_what_an_option_asked(
+    repo: Path, command: str, configured: bool
+) -> None:
+    write(repo, task("one", "exit 1"))
+    if command == "resume":
+        batch(repo, "start", "--yes", status=1)
+        batch(repo, "retry", "one")
+    git(repo, "config", "gpg.format", "ssh")
+    git(repo, "config", "user.signingKey", "/nowhere/key.pub")
+    git(repo, "config", "commit.gpgSign", str(configured).lower())
+    done = batch(repo, command, "--yes", "--sign", status=3)
+    wants = "your configuration wants signed" if configured else "'--sign' wants a signed"
+    assert done.err.startswith(f"error: {wants}")
+    assert "signing does not work" in done.err
+    assert any("commit.gpgSign false" in hint for hint in done.hints) is configured
+    assert any("leave '--sign' out" in hint for hint in done.hints) is not configured
+
+
 def test_a_server_takes_only_signed_batches_if_it_says_so(
     repo: Path, home: Path, place: Path, signer: Path
 ) -> None:

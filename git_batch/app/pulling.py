@@ -8,6 +8,8 @@ told and both kept. What was taken over carries no authority: `resume` asks a pe
 
 from __future__ import annotations
 
+import os
+import shlex
 from datetime import datetime
 
 from msgspec import Struct
@@ -60,7 +62,7 @@ class _Theirs(Struct, frozen=True):
 
 
 def pull(session: Session, remote: str | None, named: str | None, *, at: datetime) -> PulledAll:
-    """Fetch from a remote, then take over the batch that is named, or those that are here.
+    """Fetch from a remote; take over the batch that is named, the only one, or those here.
 
     Raises:
         UsageError: the remote has no such batch.
@@ -78,7 +80,7 @@ def pull(session: Session, remote: str | None, named: str | None, *, at: datetim
 def _wanted(
     session: Session, remote: str, found: list[Fetched], named: str | None
 ) -> list[Fetched]:
-    """Choose the batch that is named by id or slug, or all that are here."""
+    """Choose the batch that is named by id or slug, or the only one, or all that are here."""
     if named is not None:
         mine = [f for f in found if named in (f.batch, slug_of(f.batch))]
         exact = [f for f in mine if f.batch == named] or mine
@@ -87,7 +89,8 @@ def _wanted(
             raise UsageError(f"'{remote}' has no batch '{named}'", f"its batches: {known}")
         return exact
     on = session.repo.symbolic_head()
-    return [f for f in found if f.relation is not Relation.NEW or _is_of(session, f, on)]
+    mine = [f for f in found if f.relation is not Relation.NEW or _is_of(session, f, on)]
+    return found if len(found) == 1 else mine  # where there is but one it is meant
 
 
 def _is_of(session: Session, one: Fetched, ref: str | None) -> bool:
@@ -100,12 +103,7 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
         here = session.refs.read(ref_name(one.batch))
         relation = remotes.relation(session.repo.git, here, one.there)
         if relation is Relation.DIVERGED:
-            raise PreconditionError(
-                f"the record of '{one.batch}' is {here} here and {one.there} on '{remote}'; both "
-                "went on from the same event, so neither is taken over",
-                f"compare them: git log --first-parent --left-right {here}...{one.there}",
-                "the branch's newest 'Batch-Record' trailer names the one that it was made by",
-            )
+            raise _apart(session, remote, one, here)
         # What is ahead here stays so; its branch may still have to follow.
         ahead = here if relation is Relation.AHEAD else None
         theirs = _read(session, one.batch, ahead or one.there)
@@ -125,6 +123,30 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
             session.refs.swap(theirs.ref, tip, theirs.head, f"pulled from {remote}")
         changed = changed or tip != theirs.head
         return Pulled(one.batch, theirs.header.branch, theirs.head, changed)
+
+
+def _apart(session: Session, remote: str, one: Fetched, here: Oid | None) -> PreconditionError:
+    """Say how two records stand that went on from one event, and how to go on with theirs."""
+    hints = [
+        f"compare them: git log --first-parent --left-right {here}...{one.there}",
+        "the branch's newest 'Batch-Record' trailer names the one that it was made by",
+    ]
+    header = batches.at(session.repo.git, one.batch, one.there).header
+    if header is not None:
+        top = session.repo.layout.top
+        url = remotes.location(session.repo.git, remote, top)
+        place = os.path.join(os.path.dirname(top), f"{header.slug}-of-{remote.replace('/', '-')}")
+        words = shlex.join(["git", "clone", "-o", remote, "-b", header.branch, url, place])
+        hints += [
+            "go on with theirs in a clone of its own, yours stays here: "
+            f"{words} && cd {shlex.quote(place)} && git batch pull",
+            f"or go on with yours, here only: git batch resume {one.batch}",
+        ]
+    return PreconditionError(
+        f"the record of '{one.batch}' is {here} here and {one.there} on '{remote}'; both "
+        "went on from the same event, so neither is taken over",
+        *hints,
+    )
 
 
 def _read(session: Session, batch: BatchId, record: Oid) -> _Theirs:

@@ -43,8 +43,9 @@ def fetch_command(remote: str | None) -> int:
 def pull_command(remote: str | None, batch: str | None) -> int:
     """Fetch, then bring BATCH here to where REMOTE has it: record, branch and clean files.
 
-    Without BATCH: each batch that is here, and that of the current branch. What is here only ever
-    goes forward. A record from elsewhere carries no authority: 'git batch resume' asks first.
+    Without BATCH: each batch that is here, and that of the current branch, or the only one that
+    REMOTE has. What is here only ever goes forward. A record from elsewhere carries no authority:
+    'git batch resume' asks first.
     """
     from git_batch.app.pulling import pull
 

@@ -7,6 +7,7 @@ What comes in is never put in the place of what is here: it is a copy beside it.
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from git_batch.core.chain import RECORDS, TRACKING, ref_name
@@ -65,12 +66,20 @@ def known(git: Git) -> list[str]:
     return git.run(["remote"]).decode("utf-8", "replace").split()
 
 
+def location(git: Git, remote: str, top: str) -> str:
+    """Say where a remote is, so that it can be cloned from anywhere."""
+    url = git.run(["remote", "get-url", remote]).decode("utf-8", "surrogateescape").strip()
+    return os.path.normpath(os.path.join(top, url)) if url.startswith(("./", "../")) else url
+
+
 def push(git: Git, remote: str, branch: str, head: Oid, batch: BatchId, record: Oid, *,
          dry_run: bool) -> bool:  # fmt: skip
     """Send a branch and its record together; whether the remote took them."""
     options = ["--atomic", *(["--dry-run"] if dry_run else [])]
     pair = [f"{head}:refs/heads/{branch}", f"{record}:{ref_name(batch)}"]
-    return git.attached(["push", *options, remote, *pair]) == 0
+    # git would advise to integrate what the remote has, by a merge or a rebase: that is drift.
+    quiet = ["-c", "advice.pushUpdateRejected=false"]
+    return git.attached([*quiet, "push", *options, remote, *pair]) == 0
 
 
 def fetch(git: Git, remote: str) -> bool:

@@ -39,6 +39,11 @@ def fetched_text(remote: str, found: Mapping[BatchId, Relation]) -> str:
         for batch, how in found.items()
         if how in (Relation.NEW, Relation.BEHIND)
     ]
+    lines += [
+        f"what to do about it: git batch pull {name} {one_line(batch)}"
+        for batch, how in found.items()
+        if how is Relation.DIVERGED
+    ]
     return "\n".join(lines)
 
 
@@ -56,7 +61,9 @@ def pulled_text(
         what = "is here now" if changed else "was up to date"
         lines.append(f"{one_line(batch)} {what}: {where}")
     name = one_line(remote)
-    if not taken:
+    if not taken and left:
+        lines.append(f"'{name}' has {len(left)} batches, none of which is here; name one")
+    elif not taken:
         lines.append(f"'{name}' has nothing for the batches that are here")
     lines += [f"not here yet: git batch pull {name} {one_line(batch)}" for batch in left]
     return "\n".join(lines)

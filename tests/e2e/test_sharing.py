@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -221,18 +222,34 @@ def test_a_branch_that_is_not_checked_out_goes_forward_alone(top: Path, clone: P
     assert not (top / "src/two").exists()
 
 
-def test_what_nobody_asked_for_is_named_and_left(top: Path, clone: Path) -> None:
+def test_what_went_wrong_a_fresh_clone_pulled_nothing(top: Path, clone: Path) -> None:
+    git(clone, "switch", "-q", "main")
+    git(clone, "branch", "-qD", BRANCH)
+    assert near(clone, "pull").out.startswith(f"{batch_id(top)} is here now: '{BRANCH}' at ")
+    assert pair(clone) == pair(top)
+
+
+def test_of_several_that_nobody_asked_for_each_is_named_and_left(top: Path, clone: Path) -> None:
     git(clone, "switch", "-q", "main")
     git(clone, "branch", "-qD", BRANCH)
     name = batch_id(top)
+    near(top, "abandon")
+    git(top, "switch", "-q", "main")
+    (top / "batch.toml").unlink()
+    write(top, task("x", "exit 1"), name="other.toml")
+    near(top, "start", "--yes", "other.toml", "--branch", "batch/x", status=1)
+    near(top, "push")
+    other = next(r for r in record(top).split() if name not in r).rpartition("/")[2]
     said = near(clone, "pull").out
     assert said.splitlines() == [
-        "'origin' has nothing for the batches that are here",
-        f"not here yet: git batch pull origin {name}",
+        "'origin' has 2 batches, none of which is here; name one",
+        *(f"not here yet: git batch pull origin {batch}" for batch in sorted([name, other])),
     ]
+    git(top, "switch", "-q", BRANCH)
+    assert record(clone) == ""
     assert "has no batch 'other'" in near(clone, "pull", "origin", "other", status=2).err
-    near(clone, "pull", "origin", "demo")
-    assert pair(clone) == pair(top)
+    near(clone, "pull", "origin", name)
+    assert record(clone).endswith(name)
     assert git(clone, "symbolic-ref", "HEAD") == "refs/heads/main"
 
 
@@ -246,6 +263,43 @@ def test_records_that_went_apart_are_both_kept(top: Path, clone: Path) -> None:
     assert before[1] in said.err
     assert pair(clone)[1] in said.err
     assert pair(top) == before
+
+
+def test_what_went_wrong_there_was_no_way_on_with_the_record_of_the_remote(
+    top: Path, clone: Path, tmp_path: Path
+) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    near(top, "skip", "two")
+    before = pair(top)
+    assert "what to do about it: git batch pull" in near(top, "fetch").out
+    hints = near(top, "pull", status=3).hints
+    [theirs] = [hint.split(": ", 1)[1] for hint in hints if hint.startswith("go on with theirs")]
+    way, last = theirs.rsplit(" && ", 1)
+    place = Path(way.split()[-1])
+    (tmp_path / "else").mkdir()
+    subprocess.run(way, shell=True, cwd=tmp_path / "else", check=True, capture_output=True)
+    near(place, *last.split()[2:])
+    assert pair(place) == pair(clone)
+    [ours] = [hint.split(": ", 1)[1] for hint in hints if hint.startswith("or go on with yours")]
+    near(top, *ours.split()[2:])
+    assert pair(top)[0] == before[0]
+
+
+def test_what_went_wrong_a_rejected_push_relayed_advice_that_makes_drift(
+    top: Path, clone: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    near(clone, "pull")
+    go_on(clone)
+    near(clone, "push")
+    near(top, "skip", "two")
+    capfd.readouterr()
+    near(top, "push", status=3)
+    said = capfd.readouterr().err
+    assert "rejected" in said
+    assert "git pull" not in said
+    assert "integrate" not in said
 
 
 def test_what_is_ahead_here_stays(top: Path, clone: Path) -> None:

@@ -21,20 +21,24 @@ from git_batch.repo import commits
 from git_batch.repo.occupied import occupied
 from git_batch.repo.restore import restore
 from git_batch.repo.worktree import Scanner
+from git_batch.run.lineage import drift_of
 
 
 def must_be_ready(session: Session, state: BatchState) -> None:
     """See that branch and files can follow: checked out, where the record ends, nothing changed.
 
     Raises:
-        PreconditionError: that is not so; nothing was written.
+        PreconditionError: that is not so, by the name of the drift if there is one; nothing was
+            written.
     """
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
-    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    if drift is not None:
+        raise PreconditionError(f"{drift.kind}: {drift.detail}", drift.way_out)
+    if session.repo.symbolic_head() != name:
         raise PreconditionError(
-            f"'{state.branch}' is not checked out at {state.head[:12]}, where the record ends",
-            f"git switch {state.branch}",
+            f"'{state.branch}' is not checked out", f"git switch {state.branch}"
         )
     preconditions.refuse_dirt(
         session, preconditions.still_clean(session, accepted(state.authorization))

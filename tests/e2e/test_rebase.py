@@ -452,7 +452,7 @@ STATES = {
     "dirty": ("echo x >>src/a", "has changes that no task made"),
     "untracked": ("echo x >src/mine", "src/mine"),
     "elsewhere": ("git switch -q main", "is not checked out"),
-    "on top": ("git commit -q --allow-empty -m mine", "where the record ends"),
+    "on top": ("git commit -q --allow-empty -m mine", "on top of the recorded"),
     "an operation": (
         "git bisect start -q 2>/dev/null; git cherry-pick -n main; "
         "git rev-parse main >.git/CHERRY_PICK_HEAD",

@@ -106,6 +106,13 @@ def must_choose(session: Session, named: str | None) -> batches.Summary:
     """Find the batch that is meant; refused if there is none."""
     found = choose(session, named)
     if found is None:
+        from git_batch.app.unrecorded import unrecorded  # only here: it imports us
+
+        left = unrecorded(session)
+        if left is not None:
+            raise PreconditionError(
+                f"the record of batch '{left.batch}' is not here", f"get it: {left.way}"
+            )
         raise PreconditionError(
             "there is no batch in this repository", "git batch new, then git batch start"
         )

@@ -1,8 +1,8 @@
 """The claim on a slug: taken at the start, adopted by a resume, let go when the batch is over.
 
 Then nothing of it is claimed any more: what a run that was killed, or that was given up with a task
-in flight, has left of its claims on a remote is let go as well. A task that a person takes out while it is in
-flight is let go of by itself.
+in flight, has left of its claims on a remote is let go as well. So is the claim on a task that a
+person takes out while it is in flight.
 """
 
 from __future__ import annotations

@@ -90,6 +90,12 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
 
 def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
     state = journal.state
+    if state.status is BatchStatus.ABANDONED:
+        raise PreconditionError(
+            f"batch '{state.batch_id}' is abandoned; it does not go on",
+            f"what it did: git batch report {state.batch_id}",
+            "its plan can be started anew: git batch start --branch NAME",
+        )
     if request.plan is not None:
         raise PreconditionError(
             f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",

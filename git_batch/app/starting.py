@@ -256,11 +256,13 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
     name = f"refs/heads/{branch}"
     tip = session.refs.read(name)
     if tip is not None and not (tip == here.base and not _used(session, branch, here.known)):
-        raise PreconditionError(
-            f"branch '{branch}' exists already, at {tip[:12]}",
-            "give the batch another branch with '--branch NAME'",
-            "or go on with its batch: git batch status, git batch resume",
-        )
+        hints = ["give the batch another branch with '--branch NAME'"]
+        its = [s for s in here.known if s.header is not None and s.header.branch == branch]
+        if any(s.unfinished for s in its):
+            hints.append("or go on with its batch: git batch status, git batch resume")
+        elif its:
+            hints.append(f"what its batch did, which has ended: git batch report {its[0].batch_id}")
+        raise PreconditionError(f"branch '{branch}' exists already, at {tip[:12]}", *hints)
     for other in _in_the_way(session, branch):
         raise PreconditionError(
             f"branch '{other}' is in the way of '{branch}'",

@@ -10,16 +10,23 @@ from git_batch.run.interrupt import Interrupt
 from git_batch.views.ending import ending_text
 
 
+def _back(before: str | None, branch: str) -> str | None:
+    """Give what `git switch` takes to go back; None if that is where we are."""
+    if before is None or before == f"refs/heads/{branch}":
+        return None
+    name = before.removeprefix("refs/heads/")
+    return name if name != before else f"--detach {before}"
+
+
 def ended(outcome: Outcome, interrupt: Interrupt, before: str | None) -> int:
     """Say how a run ended and give its exit status.
 
     Args:
-        before: the branch that HEAD named before the run.
+        before: the branch that HEAD named before the run, or the commit if it was detached.
     """
     state = outcome.state
-    elsewhere = before is not None and before != f"refs/heads/{state.branch}"
-    back = before.removeprefix("refs/heads/") if before is not None and elsewhere else None
-    out(ending_text(state, outcome.plan, back=back), in_vain=OSError)  # it has ended as it has
+    text = ending_text(state, outcome.plan, back=_back(before, state.branch))
+    out(text, in_vain=OSError)  # it has ended as it has
     if state.status is BatchStatus.RUNNING and interrupt.signum is not None:
         return 128 + interrupt.signum
     return {

@@ -27,7 +27,7 @@ def dry(session: Session, request: StartRequest, reader: PlanReader) -> int:
 
 def begin(session: Session, request: StartRequest, asked: Asked, reader: PlanReader) -> int:
     """Have a new batch confirmed, run it, and give the exit status."""
-    before = session.repo.symbolic_head()
+    before = session.repo.symbolic_head() or session.refs.read("HEAD")
 
     def confirm(proposal: Proposal) -> bool:
         out(_shown(proposal))

@@ -32,7 +32,7 @@ def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> st
     """Say how a run ended.
 
     Args:
-        back: the branch that was checked out before it began, if it was another one.
+        back: what was checked out before it began, if it was another branch.
     """
     totals = {status.value: n for status, n in counts(state).items() if n}
     lines = [

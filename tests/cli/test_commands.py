@@ -248,12 +248,14 @@ def test_an_abandoned_batch_keeps_everything(in_state: Make) -> None:
     said = told(top)
     assert said["state"] == "abandoned"
     assert said["head"] == said["tasks"][0]["commit"]
-    assert "abandoned" in here(top, "resume", status=1).out
+    done = here(top, "resume", status=3)
+    assert "is abandoned; it does not go on" in done.err
+    assert done.hints[0].startswith("what it did: git batch report demo-")
 
 
 @pytest.mark.parametrize(
     ("state", "status"),
-    [("completed", 0), ("needs_human", 1), ("review", 1), ("abandoned", 1), ("failed", 3)],
+    [("completed", 0), ("needs_human", 1), ("review", 1), ("abandoned", 3), ("failed", 3)],
 )
 def test_resume_without_a_decision_ends_as_before(in_state: Make, state: str, status: int) -> None:
     top = in_state(state)

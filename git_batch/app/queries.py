@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from git_batch.app.glances import glance
 from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
-from git_batch.core.ids import Oid, TaskId
+from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import UsageError
@@ -51,6 +51,25 @@ def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry
     """Read every transition of a batch, oldest first."""
     found = must_choose(session, named)
     return history.history(session.repo, found.ref_tip)
+
+
+def known_in(
+    session: Session, named: str | None, found: Sequence[tuple[Oid, entries.Entry]], task: TaskId
+) -> TaskId:
+    """See that a batch has or had a task: a plan that was in force before may have named it.
+
+    Raises:
+        UsageError: it does not; with the nearest id.
+    """
+    from git_batch.app.deciding import known_task  # that imports what only a decision needs
+
+    if any(getattr(entry.event, "task", None) == task for _, entry in found):
+        return task
+    return known_task(journal.read(session.repo, session.refs, _id(session, named))[1], task)
+
+
+def _id(session: Session, named: str | None) -> BatchId:
+    return must_choose(session, named).batch_id
 
 
 def claimed(session: Session) -> dict[str, claims.Claim]:

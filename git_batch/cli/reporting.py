@@ -21,7 +21,7 @@ from git_batch.views.escape import json_text
 @json_option
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]),
               default="text", show_default=True, help="What it is written as.")  # fmt: skip
-@click.option("-o", "--output", metavar="FILE", help="Write to a file instead.")
+@click.option("-o", "--output", metavar="FILE", help="Write to a file; '-' prints.")
 def report_command(batch: str | None, as_json: bool, form: str, output: str | None) -> int:
     """Show the morning report: what was done, what needs a person, and the commands for it."""
     session = open_session()
@@ -40,7 +40,7 @@ def report_command(batch: str | None, as_json: bool, form: str, output: str | No
         text = json_text(value)
     else:
         text = _report(found, form) if found is not None else nothing(session)
-    if output is None:
+    if output in (None, "-"):
         out(text)
         return ExitCode.OK
     try:
@@ -64,19 +64,23 @@ def _report(found: Whole, form: str) -> str:
 
 @click.command("log")
 @click.argument("batch", required=False)
-@click.option("--task", metavar="T", help="Only what concerns one task.")
+@click.option("--task", metavar="TASK", help="Only what concerns one task; also BATCH:TASK.")
 @json_option
 def log_command(batch: str | None, task: str | None, as_json: bool) -> int:
     """List every transition of a batch: when, what, who."""
-    from git_batch.core.ids import TaskId
+    from git_batch.app.deciding import Named
     from git_batch.views.log import log_json, log_lines
 
-    session = open_session()
+    session, named = open_session(), Named.parse(task) if task else None
+    if named is not None and named.batch is not None:
+        if batch not in (None, named.batch):
+            raise click.UsageError(f"'{batch}' and '--task {task}' name two batches")
+        batch = named.batch
     if glance(session, batch) is None:
         emit({"version": 1, "events": []}) if as_json else out(nothing(session))
         return ExitCode.OK
     entries = queries.events(session, batch)
-    wanted = TaskId(task) if task else None
+    wanted = queries.known_in(session, batch, entries, named.task) if named else None
     emit(log_json(entries, task=wanted)) if as_json else out(log_lines(entries, task=wanted))
     return ExitCode.OK
 

@@ -158,7 +158,10 @@ def test_every_reader_answers_in_every_state(
 ) -> None:
     top = in_state(state)
     before = everything(top)
-    done = here(top, *args)
+    unknown = args[-1] == "done" and state == "review"  # which has no task of that name
+    done = here(top, *args, status=2 if unknown else 0)
+    if unknown:
+        return
     assert done.out.strip() or args[0] == "log"
     assert done.err == ""
     if "json" in args[-1]:

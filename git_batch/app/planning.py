@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -27,8 +28,11 @@ def plan_for(top: str, named: str | None) -> LoadedPlan:
     return load_plan(find_plan(top, named))
 
 
-def find_plan(top: str, named: str | None) -> str:
+def find_plan(top: str, named: str | None, command: str = "git batch start") -> str:
     """Say which file holds the plan: the one named, else `batch.toml`, else `.batch/*.toml`.
+
+    Args:
+        command: what asks, and takes a file.
 
     Raises:
         UsageError: there is none, or more than one to choose from.
@@ -42,7 +46,7 @@ def find_plan(top: str, named: str | None) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError("which plan?", *(f"git batch start {_shown(p)}" for p in found))
+        raise UsageError("which plan?", *(f"{command} {shlex.quote(_shown(p))}" for p in found))
     raise UsageError(
         "there is no plan: neither 'batch.toml' nor '.batch/*.toml' exists",
         "'git batch new' writes a commented one",

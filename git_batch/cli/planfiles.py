@@ -41,7 +41,7 @@ def check_command(plan: str | None, as_json: bool) -> int:
     from git_batch.app.session import top_or_here
     from git_batch.views.plan import plan_json, plan_text
 
-    loaded = load_plan(find_plan(top_or_here(), plan))
+    loaded = load_plan(find_plan(top_or_here(), plan, "git batch check"))
     if as_json:
         emit(plan_json(loaded.plan, loaded.digest))
     else:

@@ -14,18 +14,19 @@ from git_batch.views.addressing import addressed
 
 @click.command("review")
 @click.argument("task")
-@click.option("--accept", "verdict", flag_value="accept", help="Take the change as it is.")
-@click.option("--rework", "verdict", flag_value="rework", help="Park it, with your words.")
-@click.option("--reject", "verdict", flag_value="reject", help="Park it as rejected.")
+@click.option("--accept", is_flag=True, help="Take the change as it is.")
+@click.option("--rework", is_flag=True, help="Park it, with your words.")
+@click.option("--reject", is_flag=True, help="Park it as rejected.")
 @click.option("-m", "--message", default="", metavar="WHY", help="Why; feedback for a retry.")
-def review_command(task: str, verdict: str | None, message: str) -> int:
+def review_command(task: str, message: str, **given: bool) -> int:
     """Give the verdict on the change of TASK that waits for a review."""
     from git_batch.app.deciding import Named
     from git_batch.app.reviewing import review
 
-    if verdict is None:
-        raise click.UsageError("give a verdict: --accept, --rework or --reject")
-    session = told_session()
+    chosen = [name for name, so in given.items() if so]
+    if len(chosen) != 1:
+        raise click.UsageError("give one verdict: --accept, --rework or --reject")
+    verdict, session = chosen[0], told_session()
     state = review(session, task, Verdict(verdict), words=message, at=now())
     out(f"'{task}': {verdict} is recorded")
     parked = verdict != Verdict.ACCEPT

@@ -315,11 +315,11 @@ def by_trailers(seen: Sequence[Seen]) -> tuple[BatchId | None, tuple[Drift, ...]
     """Compare commits with each other, where there is no record to compare them with.
 
     Returns:
-        The batch, what contradicts itself, how many commits are a task's, and those that carry no
+        The batch, what contradicts itself, how many tasks have a commit, and those that carry no
         trailer of ours (a person's, of which only the record could say whether they are blessed).
     """
     drifts: list[Drift] = []
-    tasks: dict[str, Oid] = {}
+    tasks: dict[str, Oid | None] = {}  # None: undone
     batch: str | None = None
     strangers: list[Oid] = []
     for commit in seen:
@@ -329,12 +329,12 @@ def by_trailers(seen: Sequence[Seen]) -> tuple[BatchId | None, tuple[Drift, ...]
         elif not pretends(commit.message):
             strangers.append(commit.oid)
         elif (undo := undo_of(commit.message)) is not None:
-            tasks.pop(undo, None)
+            tasks[undo] = None
         elif claim is None or not BATCH_ID.match(claim.batch):
             wrong = f"the trailers of {commit.oid} are not whole"
         elif batch not in (None, claim.batch):
             wrong = f"{commit.oid} names batch '{claim.batch}', an earlier one '{batch}'"
-        elif claim.task in tasks:
+        elif tasks.get(claim.task) is not None:
             said = f"'{claim.task}' has two commits, {tasks[claim.task]} and {commit.oid}"
             drifts.append(_alone(REPEATED, said, commit))
         else:

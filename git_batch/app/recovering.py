@@ -21,7 +21,6 @@ from git_batch.app.verifying import commit_of, tracking_copies
 from git_batch.core import canonical
 from git_batch.core.chain import ref_name
 from git_batch.core.claims import Seen, claim_of
-from git_batch.core.comparison import by_trailers
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.model import Plan
 from git_batch.core.rebuilding import (
@@ -33,6 +32,7 @@ from git_batch.core.rebuilding import (
     remains,
     stand_in,
 )
+from git_batch.core.unrecorded import by_trailers
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
 from git_batch.repo import claimed, lostevents, trust
 from git_batch.repo.journal import Journal, read_at

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from git_batch.core import trailers
 from git_batch.core.claims import Claim, Seen, Settled, claim_of, pretends, rendered, undo_of
-from git_batch.core.ids import BATCH_ID, BatchId, Oid
+from git_batch.core.ids import Oid
 from git_batch.core.lineage import (
+    BEYOND,
     CONTRADICTION,
     FOREIGN,
     FORGED,
@@ -100,7 +102,7 @@ class Comparison:
         """Compare a commit that the record knows with what the record says about it."""
         commit, claim, ledger = self._seen[i], self._claims[i], self._l
         if len(commit.parents) != 1:
-            yield self._drift(MERGE, f"{_short(commit)} has {len(commit.parents)} parents", commit)
+            yield self._drift(MERGE, f"{titled(commit)} has {len(commit.parents)} parents", commit)
         if commit.oid not in ledger.receipts or commit.oid in ledger.foreign:
             return
         if claim is None or claim.batch != ledger.batch:
@@ -169,10 +171,12 @@ class Comparison:
         for i in range(start, len(self._seen)):
             commit = self._seen[i]
             if len(commit.parents) != 1:
-                said = f"{_short(commit)} on top of {self._l.head} is a merge"
+                said = f"{titled(commit)} on top of {self._l.head} is a merge"
                 yield self._drift(MERGE, said, commit)
             elif pretends(commit.message):
-                yield self._pretender(commit, self._claims[i])
+                yield self._beyond(commit, self._claims[i]) or self._pretender(
+                    commit, self._claims[i]
+                )
             else:
                 plain.append(commit)
         if plain:
@@ -184,6 +188,18 @@ class Comparison:
                 plain[0].oid,
                 f"git batch bless {self._l.batch}",
             )
+
+    def _beyond(self, commit: Seen, claim: Claim | None) -> Drift | None:
+        """Name a commit that a later event than the record's newest may have made, as it says."""
+        ledger, own = self._l, trailers.ours(commit.message) or {}
+        if own.get(trailers.BATCH_ID) != ledger.batch or (claim and self._twin(claim)):
+            return None
+        if claim is None and undo_of(commit.message) is None:
+            return None
+        what = f"is of '{claim.task}'" if claim else f"takes back '{undo_of(commit.message)}'"
+        said = f"{commit.oid} says it {what}, on top of {ledger.head}, where the record here ends"
+        doubt = "the record is older than the branch, or the trailers are forged"
+        return Drift(BEYOND, f"{said}: {doubt}", commit.oid, "git batch pull")
 
     def _pretender(self, commit: Seen, claim: Claim | None) -> Drift:
         """Name a commit that carries our trailers and that the record does not know."""
@@ -301,7 +317,8 @@ def _differences(commit: Seen, claim: Claim, event: Settled) -> list[str]:
     ]
 
 
-def _short(commit: Seen) -> str:
+def titled(commit: Seen) -> str:
+    """Name a commit by its id and subject."""
     subject = commit.message.split(b"\n", 1)[0].decode("utf-8", "replace")
     return f"{commit.oid} ('{subject[:60]}')"
 
@@ -309,40 +326,3 @@ def _short(commit: Seen) -> str:
 def _names(oids: Sequence[str]) -> str:
     shown = ", ".join(oids[:LISTED])
     return shown if len(oids) <= LISTED else f"{shown} and {len(oids) - LISTED} more"
-
-
-def by_trailers(seen: Sequence[Seen]) -> tuple[BatchId | None, tuple[Drift, ...], int, list[Oid]]:
-    """Compare commits with each other, where there is no record to compare them with.
-
-    Returns:
-        The batch, what contradicts itself, how many tasks have a commit, and those that carry no
-        trailer of ours (a person's, of which only the record could say whether they are blessed).
-    """
-    drifts: list[Drift] = []
-    tasks: dict[str, Oid | None] = {}  # None: undone
-    batch: str | None = None
-    strangers: list[Oid] = []
-    for commit in seen:
-        claim, wrong = claim_of(commit.message)[0], ""
-        if len(commit.parents) != 1:
-            drifts.append(_alone(MERGE, f"{_short(commit)} is a merge", commit))
-        elif not pretends(commit.message):
-            strangers.append(commit.oid)
-        elif (undo := undo_of(commit.message)) is not None:
-            tasks[undo] = None
-        elif claim is None or not BATCH_ID.match(claim.batch):
-            wrong = f"the trailers of {commit.oid} are not whole"
-        elif batch not in (None, claim.batch):
-            wrong = f"{commit.oid} names batch '{claim.batch}', an earlier one '{batch}'"
-        elif tasks.get(claim.task) is not None:
-            said = f"'{claim.task}' has two commits, {tasks[claim.task]} and {commit.oid}"
-            drifts.append(_alone(REPEATED, said, commit))
-        else:
-            batch, tasks[claim.task] = claim.batch, commit.oid
-        if wrong:
-            drifts.append(_alone(FORGED, wrong, commit))
-    return BatchId(batch) if batch else None, tuple(drifts), len(tasks), strangers
-
-
-def _alone(kind: str, detail: str, commit: Seen) -> Drift:
-    return Drift(kind, detail, commit.oid, f"git show {commit.oid}")

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
+from git_batch.core.lineage import BEYOND
 from git_batch.core.standing import BatchStatus
 from git_batch.core.values import replace
 from git_batch.errors import BatchError
@@ -148,14 +149,19 @@ def _drifted(name: str, batch: BatchId, found: Verdict, *, stale: bool) -> Judge
     if rest > 0:
         more += f"\n\tand {rest} more"
     hints = [way for d in found.drifts[:SHOWN] for way in d.ways]
-    if stale:  # perhaps: who receives a branch may have an older record of it
+    beyond = all(d.kind == BEYOND for d in found.drifts)
+    if stale and beyond:  # who receives has nowhere to pull from
+        hints = [f"push the record with the branch: {_both(batch)}"]
+    elif stale:  # perhaps: who receives a branch may have an older record of it
         hints.append(f"if the record here is older than the branch: {_both(batch)}")
     hints.append(f"all of it: git batch verify {name}")
+    said = f"'{name}' is not what the record of batch '{batch}' says"
+    if beyond:
+        said = f"the record of batch '{batch}' here does not reach as far as '{name}' yet"
     return Judged(
         name,
         batch,
-        f"'{name}' is not what the record of batch '{batch}' says: {first.kind}: "
-        f"{first.detail}{more}",
+        f"{said}: {first.kind}: {first.detail}{more}",
         tuple(dict.fromkeys(hints)),
         drifts=found.drifts,
     )

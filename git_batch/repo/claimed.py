@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from git_batch.core import lineage as kinds
 from git_batch.core import trailers
 from git_batch.core.claims import Seen, claim_of, pretends
-from git_batch.core.comparison import by_trailers
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift, Verdict
+from git_batch.core.unrecorded import by_trailers
 from git_batch.repo.git import Git
 from git_batch.repo.objects import PLAIN, ObjectReader, seen_of
 

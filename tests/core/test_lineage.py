@@ -14,7 +14,7 @@ from git_batch.core import canonical, claims, codec, record, trailers
 from git_batch.core import events as ev
 from git_batch.core import lineage as kinds
 from git_batch.core.claims import Seen, Settled, claim_of, rendered
-from git_batch.core.comparison import Comparison, by_trailers
+from git_batch.core.comparison import Comparison
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.lineage import Drift, Ledger
 from git_batch.core.model import Plan
@@ -22,6 +22,7 @@ from git_batch.core.planscopes import Bounds, scopes, stray
 from git_batch.core.rebuilding import is_stand_in, rebuild, remains, stand_in
 from git_batch.core.standing import BatchStatus, Phase
 from git_batch.core.transitions import IllegalTransition, step
+from git_batch.core.unrecorded import by_trailers
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_BYTES, values
@@ -163,8 +164,21 @@ def test_a_commit_on_top_that_pretends_is_no_foreign_one() -> None:
     assert told(branch, [*branch.seen, copy]) == [kinds.REPEATED]
     forged = plain("forged", branch.tip, "x\n\nBatch-Task: a\n")
     assert told(branch, [*branch.seen, forged]) == [kinds.FORGED]
+    other = "x\n\nBatch-Id: other-7k2m9q\nBatch-Undo: a\n"
+    assert told(branch, [*branch.seen, plain("other", branch.tip, other)]) == [kinds.FORGED]
     merge = plain("merge", branch.tip)._replace(parents=(branch.tip, BASE))
     assert told(branch, [*branch.seen, merge]) == [kinds.MERGE]
+
+
+def test_what_went_wrong_commits_after_the_end_of_an_older_record_were_called_forged() -> None:
+    older, branch = Branch("a"), Branch("abc")
+    assert told(older, branch.seen) == [kinds.BEYOND] * 2
+    message = f"Revert\n\nBatch-Id: {older.ledger().batch}\nBatch-Undo: c\n"
+    undo = plain("undo", branch.tip, message)
+    found = compare(older, [*branch.seen, undo])
+    assert [d.kind for d in found] == [kinds.BEYOND] * 3
+    assert "takes back 'c'" in found[-1].detail
+    assert all(d.status is BatchStatus.FAILED for d in found), "it is refused as before"
 
 
 @pytest.mark.parametrize("phase", list(Phase))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH
+from tests.e2e.job import BRANCH, batch
 from tests.hooks.hosts import call, hooks, write_hook
 from tests.hooks.pushing import (
     EVERY_DRIFT,
@@ -61,6 +61,22 @@ def test_refuses_a_record_that_was_set_back(top: Path, server: Path) -> None:
     name = record(top)
     passed(push(top, name, BRANCH))
     refused(push(top, "-f", f"{name}~2:{name}"), "does not go on from")
+
+
+def test_what_went_wrong_commits_that_the_record_of_the_server_is_behind_were_called_forged(
+    top: Path, server: Path
+) -> None:
+    name = record(top)
+    steps = git(top, "log", "--first-parent", "--format=%H %s", name).splitlines()
+    [older] = [line.split()[0] for line in steps if line.endswith(" t1: committed")]
+    passed(push(top, f"{older}:{name}", f"{BRANCH}~2:refs/heads/{BRANCH}"))
+    batch(top, "undo", "t3")
+    done = push(top)
+    refused(done, "does not reach as far as", "beyond the record", "says it takes back 't3'")
+    assert "forged trailers" not in done.said
+    assert "push the record with the branch: git batch push <remote> demo-" in done.said
+    assert "range-diff" not in done.said
+    passed(push(top, "--atomic", BRANCH, name))
 
 
 def test_update_hook_alone_refuses_the_same(top: Path, server: Path) -> None:

@@ -13,6 +13,7 @@ from git_batch.app.lookingup import Found
 from git_batch.app.session import Session, choose
 from git_batch.app.verifying import commit_of
 from git_batch.core import record
+from git_batch.core.chain import reading_of
 from git_batch.core.claims import claim_of
 from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, TaskId, slug_of
 from git_batch.core.standing import TaskStatus
@@ -57,7 +58,7 @@ def _in_records(session: Session, named: Named) -> list[Found | None]:
     answer = list(_recorded(session, meant, named.task))
     if answer or named.batch is not None:
         return answer
-    others = batches.listed(session.repo.git)
+    others = batches.listed(session.repo)
     wanted = (s for s in others if s.batch_id != meant.batch_id)
     return [found for s in wanted for found in _recorded(session, s, named.task)]
 
@@ -65,7 +66,8 @@ def _in_records(session: Session, named: Named) -> list[Found | None]:
 def _recorded(session: Session, item: batches.Summary, task: TaskId) -> Iterator[Found | None]:
     if item.tree is None:
         return
-    blob = NotesTree(session.repo, item.tree).task_note(task)
+    with reading_of(item.batch_id):
+        blob = NotesTree(session.repo, item.tree).task_note(task)
     if blob is not None:
         told = record.parse_note(blob).record
         done = told.status is TaskStatus.COMMITTED and told.commit is not None
@@ -93,12 +95,13 @@ def by_commit(session: Session, rev: str) -> Found | None:
     """
     oid = commit_of(session, rev)
     claim, _ = claim_of(commits.read(session.repo, oid).message)
-    summaries = batches.listed(session.repo.git)
+    summaries = batches.listed(session.repo)
     summaries.sort(key=lambda s: claim is None or s.batch_id != claim.batch)
     for item in summaries:
         if item.tree is None:
             continue
-        blob = NotesTree(session.repo, item.tree).note_on(oid)
+        with reading_of(item.batch_id):
+            blob = NotesTree(session.repo, item.tree).note_on(oid)
         if blob is None or b"\ncertifies = " not in blob:
             continue
         receipt = record.parse_receipt(blob)

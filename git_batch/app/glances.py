@@ -47,7 +47,7 @@ def glance(session: Session, named: str | None) -> Glance | None:
 
 def everything(session: Session) -> list[Glance]:
     """Read where every batch of this repository stands, the most recently active first."""
-    return [look(session, found) for found in batches.listed(session.repo.git)]
+    return [look(session, found) for found in batches.listed(session.repo)]
 
 
 def look(session: Session, found: batches.Summary, name: BatchId | None = None) -> Glance:

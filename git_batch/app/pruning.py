@@ -59,7 +59,7 @@ def prune(session: Session, items: list[Prunable]) -> None:
 
 def _over(session: Session, named: str | None) -> list[batches.Summary]:
     if named is None:
-        return [s for s in batches.listed(session.repo.git) if _is_over(s)]
+        return [s for s in batches.listed(session.repo) if _is_over(s)]
     summary = choose(session, named)
     if summary is None or not _is_over(summary):
         raise PreconditionError(

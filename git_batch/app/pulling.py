@@ -153,7 +153,8 @@ def _read(session: Session, batch: BatchId, record: Oid) -> _Theirs:
     """Read a record whose branch is whole up to the head that it names."""
     found = batches.at(session.repo.git, batch, record)
     if found.header is None or found.tip is None:  # and to recover ours would not mend theirs
-        raise RecordError(f"the record of '{batch}' at {record} can't be read: {found.error}")
+        why = found.error.message if found.error else "it has no header"
+        raise RecordError(f"at {record}, as it was fetched: {why}")
     granted, head = found.header.authorization, found.tip.totals.head
     trust.load(session.repo, batch).refuse_rollback(batch, found.tip.step, granted)
     what, way = f"the branch of '{batch}'", "whoever pushed it has to put it right"

@@ -9,6 +9,7 @@ from msgspec import Struct
 from git_batch.app.glances import glance
 from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
+from git_batch.core.chain import reading_of
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.core.standing import TaskStatus
@@ -50,7 +51,9 @@ def whole(session: Session, named: str | None) -> Whole | None:
 def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:
     """Read every transition of a batch, oldest first."""
     found = must_choose(session, named)
-    return history.history(session.repo, found.ref_tip)
+    assert found.ref_tip is not None
+    with reading_of(found.batch_id):
+        return history.history(session.repo, found.ref_tip)
 
 
 def known_in(

@@ -9,6 +9,7 @@ ref file that can't be read is put aside.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -34,10 +35,12 @@ from git_batch.core.rebuilding import (
 )
 from git_batch.core.unrecorded import by_trailers
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
-from git_batch.repo import claimed, lostevents, trust
+from git_batch.repo import batches, claimed, lostevents, recordfiles, trust
 from git_batch.repo.journal import Journal, read_at
 from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
+
+_LISTED = 10
 
 
 class _Case(Struct, frozen=True):
@@ -71,31 +74,59 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
         preconditions.cleared_up(session, slug, case.branch, case.batch, session.note)
         current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
         said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]
-        said = said if aside else []
+        said = [*(said if aside else []), *_mended(case, current)]
         best = _rebuilt(case, current) or _best(case, current)
         if best is None or (plan is not None and _is_stand_in(session, best)):
             return said + _rebuild(case, current, plan)
         if best != current:
-            return said + _put_back(case, current, best)
-        return [f"the record of '{case.batch}' is here and can be read; nothing was changed"]
+            said += [*_put_back(case, current, best), *_mended(case, best)]
+        said += _gap(case, best)
+        here = f"the record of '{case.batch}' is here and can be read"
+        return said or [f"{here}; nothing was changed"]
 
 
 def _case(session: Session, named: str | None, at: datetime) -> _Case:
-    branch = named
+    branch, meant = named, None
     if named is None:
         on = session.repo.symbolic_head()
         if on is None:
             raise UsageError("HEAD is detached", "name a branch: git batch recover BRANCH")
-        branch = on.removeprefix("refs/heads/")
+        branch = on
     assert branch is not None
     if BATCH_ID.match(branch) and session.refs.read(f"refs/heads/{branch}") is None:
-        branch = f"batch/{branch.rpartition('-')[0]}"
+        meant = BatchId(branch)
+        branch = _branch_of(session, meant)
     branch = branch.removeprefix("refs/heads/")
     tip = commit_of(session, branch)
     batch, base, seen = claimed.batch_part(session.repo.git, tip)
     if batch is None or not BATCH_ID.match(batch):
-        raise PreconditionError(f"no commit of '{branch}' has the trailers of a batch")
+        batch = meant or _by_records(session, branch)
+        return _Case(session, branch, batch, (), tip, at)
+    if meant not in (None, batch):
+        raise PreconditionError(
+            f"the commits of '{branch}' are of batch '{batch}', not of '{meant}'",
+            "name the branch with its commits: git batch recover BRANCH",
+        )
     return _Case(session, branch, batch, tuple(seen), base, at)
+
+
+def _branch_of(session: Session, batch: BatchId) -> str:
+    """Name the branch of a batch: by its record, by its slug, else by the branches' trailers."""
+    known = batches.find(session.repo, batch)
+    usual = known.branch if known else f"batch/{slug_of(batch)}"
+    if session.refs.read(f"refs/heads/{usual}") is None:
+        for name, tip in session.refs.listed("refs/heads/").items():
+            if claimed.batch_part(session.repo.git, tip)[0] == batch:
+                return name
+    return usual
+
+
+def _by_records(session: Session, branch: str) -> BatchId:
+    """Name the batch of a branch that has no commit of a task yet: only a record tells."""
+    known = [s for s in batches.listed(session.repo) if s.branch == branch]
+    if not known:
+        raise PreconditionError(f"no commit of '{branch}' has the trailers of a batch")
+    return known[0].batch_id
 
 
 def _rebuilt(case: _Case, current: Oid | None) -> Oid | None:
@@ -114,7 +145,8 @@ def _best(case: _Case, current: Oid | None) -> Oid | None:
     """Choose the newest record that is left and that the branch's newest task speaks for."""
     session = case.session
     claims = [claim_of(commit.message)[0] for commit in case.seen]
-    needed = [c.record for c in claims if c is not None and c.batch == case.batch][-1]
+    of_it = [c.record for c in claims if c is not None and c.batch == case.batch]
+    needed = of_it[-1] if of_it else None
     if current is not None:
         found = lostevents.newest(session.repo, case.batch, needed, [current], search=False)
         seen = trust.load(session.repo, case.batch).step
@@ -144,8 +176,43 @@ def _put_back(case: _Case, current: Oid | None, best: Oid) -> list[str]:
     return [*said, f"it is {state.status}; see: git batch status {case.batch}"]
 
 
+def _mended(case: _Case, tip: Oid | None) -> list[str]:
+    """Write anew what is damaged and follows from the rest of the record.
+
+    git keeps a file that is there, whatever is in it: so those that can't be read are put aside.
+    """
+    repo = case.session.repo
+    damaged = recordfiles.damaged(repo, tip) if tip is not None else {}
+    if tip is None or not damaged:
+        return []
+    for oid in damaged.values():
+        lostevents.set_aside(repo, os.path.join(repo.layout.common_dir, recordfiles.place(oid)))
+    recordfiles.write_again(repo, tip)
+    left = recordfiles.damaged(repo, tip)
+    mended = [name for name in damaged if name not in left]
+    said = [f"damaged, written anew: {_some(mended)}"] if mended else []
+    return [*said, f"damaged: {_some(list(left))}"] if left else said
+
+
+def _some(names: list[str]) -> str:
+    more = f", and {len(names) - _LISTED} more" if names[_LISTED:] else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _gap(case: _Case, best: Oid) -> list[str]:
+    """Say that a chain has lost its beginning."""
+    gap = lostevents.gap(case.session.repo, best)
+    return [] if gap is None else [f"lost: the event {gap} and what came before it"]
+
+
 def _rebuild(case: _Case, current: Oid | None, plan_file: str | None) -> list[str]:
     session = case.session
+    if not case.seen:
+        raise RecordError(
+            f"nothing of the record of '{case.batch}' is left here that could be read, and no "
+            f"commit of '{case.branch}' tells of it",
+            "no task of it was committed: give the plan another 'slug', then git batch start",
+        )
     _, drifts, _, _ = by_trailers(case.seen)
     if drifts:
         raise PreconditionError(

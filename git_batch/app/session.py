@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from git_batch.core.chain import ref_name
 from git_batch.core.ids import BATCH_ID, BatchId
-from git_batch.errors import PreconditionError, UsageError
+from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
 from git_batch.repo.locks import LOCK_NAME
 from git_batch.repo.repository import Repository, discover
@@ -66,14 +65,13 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
         UsageError: a batch is named that is not here.
     """
     if named and BATCH_ID.match(named):
-        one = batches.find(session.repo.git, BatchId(named))
+        one = batches.find(session.repo, BatchId(named))
         if one is not None:
             return one
-        session.refs.read(ref_name(BatchId(named)))  # says it if its file holds no id
-    found = batches.listed(session.repo.git)
+    found = batches.listed(session.repo)
     if named:
-        mine = [s for s in found if s.header is not None and s.header.slug == named]
-        mine = mine or [s for s in found if s.batch_id == named or _branch(s) == named]
+        mine = [s for s in found if s.slug == named]
+        mine = mine or [s for s in found if named in (s.batch_id, s.branch)]
         if not mine:
             known = ", ".join(f"'{s.batch_id}'" for s in found[:5]) or "none"
             raise UsageError(f"there is no batch '{named}' here", f"batches here: {known}")
@@ -81,7 +79,7 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
     if not found:
         return None
     on = session.repo.symbolic_head() or ""
-    here = [s for s in found if f"refs/heads/{_branch(s)}" == on]
+    here = [s for s in found if f"refs/heads/{s.branch}" == on]
     if here:
         return _first_unfinished(here)
     unfinished = [s for s in found if s.unfinished]
@@ -98,24 +96,22 @@ def _first_unfinished(found: list[batches.Summary]) -> batches.Summary:
     return next((s for s in found if s.unfinished), found[0])
 
 
-def _branch(item: batches.Summary) -> str | None:
-    return item.header.branch if item.header else None
-
-
 def must_choose(session: Session, named: str | None) -> batches.Summary:
-    """Find the batch that is meant; refused if there is none."""
+    """Find the batch that is meant; refused if there is none, or its ref can't be read."""
     found = choose(session, named)
     if found is None:
-        from git_batch.app.unrecorded import unrecorded  # only here: it imports us
+        from git_batch.app.unrecorded import unrecorded  # rarely needed; it imports us
 
         left = unrecorded(session)
         if left is not None:
-            raise PreconditionError(
+            raise RecordError(
                 f"the record of batch '{left.batch}' is not here", f"get it: {left.way}"
             )
         raise PreconditionError(
             "there is no batch in this repository", "git batch new, then git batch start"
         )
+    if found.ref_tip is None:
+        found.readable()
     return found
 
 

@@ -47,7 +47,7 @@ def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bo
     outside_of_tasks()
     found = look(session, must_choose(session, batch))
     name, branch, head = _whole(session, found)
-    record = found.summary.ref_tip
+    record = _record(found)
     remote = remotes.chosen(session.repo.git, branch, remote, push=True)
     if not remotes.push(session.repo.git, remote, branch, head, name, record, dry_run=dry_run):
         raise PreconditionError(
@@ -70,13 +70,18 @@ def _whole(session: Session, found: Glance) -> tuple[BatchId, str, Oid]:
         first = found.drift[0]
         raise DriftError(f"{first.kind}: {first.detail}", *first.ways)
     way = f"all of it: git batch verify {batch}"
-    record = found.summary.ref_tip
+    record = _record(found)
     answer = must_be_whole(session, batch, head, record, what=f"'{branch}'", way=way)
     if answer.batch_status is BatchStatus.FAILED:
         raise PreconditionError(
             f"batch '{batch}' has failed, so it is not shared", f"git batch status {batch}"
         )
     return batch, branch, head
+
+
+def _record(found: Glance) -> Oid:
+    assert found.summary.ref_tip is not None
+    return found.summary.ref_tip
 
 
 def fetch(session: Session, remote: str | None) -> tuple[str, list[Fetched]]:

@@ -26,7 +26,7 @@ from git_batch.core.admission import granted_stop
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Plan
 from git_batch.core.values import replace
-from git_batch.errors import PreconditionError, UsageError
+from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, fingerprint, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
@@ -123,7 +123,7 @@ def _look(session: Session, request: StartRequest, *, again: bool) -> _Here:
     who = session.idents()
     preconditions.can_commit(session, again=again)
     base = _resolve(session, request.base) if request.base else head
-    return _Here(branch, base, who, batches.listed(session.repo.git))
+    return _Here(branch, base, who, batches.listed(session.repo))
 
 
 def start(
@@ -255,6 +255,8 @@ def _branch(session: Session, named: str | None, slug: str, here: _Here) -> str:
 def _branch_free(session: Session, branch: str, here: _Here) -> None:
     name = f"refs/heads/{branch}"
     tip = session.refs.read(name)
+    if tip is not None:
+        _record_readable(branch, here)
     if tip is not None and not (tip == here.base and not _used(session, branch, here.known)):
         hints = ["give the batch another branch with '--branch NAME'"]
         its = [s for s in here.known if s.header is not None and s.header.branch == branch]
@@ -268,6 +270,14 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
             f"branch '{other}' is in the way of '{branch}'",
             f"rename it (git branch -m {other} NEW-NAME), or use '--branch NAME'",
         )
+
+
+def _record_readable(branch: str, here: _Here) -> None:
+    """Send to `recover` whoever would be told to go on with a batch that can't be read."""
+    for error in (s.error for s in here.known if s.branch == branch):
+        if error is not None:
+            other = "or give the new batch another branch with '--branch NAME'"
+            raise RecordError(error.message, *error.hints, other)
 
 
 def _in_the_way(session: Session, branch: str) -> Iterator[str]:

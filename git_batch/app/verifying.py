@@ -7,6 +7,7 @@ other, and the answer says what could not be looked at.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from git_batch.core.standing import BatchStatus
 from git_batch.errors import DriftError, PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
 from git_batch.repo.locks import batch_lock, holder
+from git_batch.repo.objects import DamagedError
 
 
 class Meant(Struct, frozen=True):
@@ -28,6 +30,7 @@ class Meant(Struct, frozen=True):
         what: how the tip is named to people.
         record: the ref whose record is compared; None without one.
         ends: the tip is the branch's own.
+        unreadable: why the record can't be read; then there is no tip.
         behind: how many events this repository has seen that the record does not have any more.
     """
 
@@ -39,6 +42,7 @@ class Meant(Struct, frozen=True):
     base: Oid | None = None
     ends: bool = True
     branch: str | None = None
+    unreadable: str = ""
     head: Oid | None = None
     behind: int = 0
 
@@ -62,8 +66,8 @@ def verify(session: Session, named: str | None, *, trailers_only: bool) -> Verif
     if meant.tip is None:
         return Verified(meant, _gone(meant))
     live = meant.batch is not None and holder(batch_lock(session.repo, meant.batch)) is not None
-    found = lineage.verdict(
-        session.repo.git,
+    found = _verdict(
+        session,
         tip=meant.tip,
         batch=meant.batch,
         record_tip=None if trailers_only else meant.record_tip,
@@ -88,19 +92,33 @@ def must_be_whole(
         DriftError: it is not.
         PreconditionError: that can't be told.
     """
-    found = lineage.verdict(session.repo.git, tip=head, batch=batch, record_tip=record)
+    found = _verdict(session, tip=head, batch=batch, record_tip=record)
     if found.status == "drift":
         first = found.drifts[0]
         raise DriftError(f"{first.kind}: {first.detail}", way)
     if found.status == "unknown":
-        raise PreconditionError(f"{what} can't be verified: {found.reason}")
+        raise PreconditionError(
+            f"{what} can't be verified: {found.reason}", f"all of it: git batch verify {batch}"
+        )
     return found
+
+
+def _verdict(
+    session: Session, *, tip: Oid, batch: BatchId | None, record_tip: Oid | None, **more: Any
+) -> Verdict:
+    """Compare; of what is damaged nothing can be told, and it is not known to be otherwise."""
+    try:
+        return lineage.verdict(
+            session.repo.git, tip=tip, batch=batch, record_tip=record_tip, **more
+        )
+    except DamagedError as error:
+        return Verdict("unknown", batch=batch, reason=error.message)
 
 
 def _gone(meant: Meant) -> Verdict:
     """Answer for a branch that does not exist, or whose name the record does not tell."""
     if meant.head is None:
-        return Verdict("unknown", batch=meant.batch, reason=meant.what)
+        return Verdict("unknown", batch=meant.batch, reason=meant.unreadable)
     drift = Drift(
         BRANCH_MISSING,
         f"branch '{meant.branch}' does not exist; the record expects {meant.head}",
@@ -132,8 +150,8 @@ def _batch(session: Session, found: batches.Summary) -> Meant:
     """Take the branch that the record names; in a clone without it, a remote's."""
     name, batch = ref_name(found.batch_id), found.batch_id
     if found.header is None or found.tip is None:
-        what = f"the record of '{batch}' can't be read: {found.error}"
-        return Meant(what, None, batch, name, found.ref_tip)
+        why = found.error.message if found.error else ""
+        return Meant(batch, None, batch, name, found.ref_tip, unreadable=why)
     branch, head = found.header.branch, found.tip.totals.head
     started = found.tip.totals.enrolled or head != found.header.base
     ref = f"refs/heads/{branch}"

@@ -112,5 +112,7 @@ def list_command(as_json: bool) -> int:
         out(list_text(listed, claims) if found or claims else NOTHING)
         for g in found:
             if g.summary.error:
-                out(f"{g.summary.batch_id}: can't be read: {g.summary.error}")
+                out(f"{g.summary.batch_id}: {g.summary.error.message}")
+                for hint in g.summary.error.hints:
+                    out(f"    {hint}")
     return ExitCode.OK

@@ -6,11 +6,12 @@ its tip. Apart from what reads events, since the hooks come by here and must sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from git_batch.core.claims import Seen
 from git_batch.core.ids import BatchId, Oid
-from git_batch.errors import RecordError
+from git_batch.errors import BatchError, GitError, RecordError
 
 RECORDS = "refs/notes/batch/"
 """Where the records are: one notes ref per batch (storage.md)."""
@@ -30,6 +31,26 @@ def ref_name(batch: BatchId) -> str:
 def tracking_name(remote: str, batch: BatchId) -> str:
     """Name the tracking copy of a batch's record."""
     return f"{TRACKING}{remote}/{batch}"
+
+
+def unreadable(batch: BatchId, why: BatchError) -> RecordError:
+    """Say that a batch's record can't be read, and what brings it back.
+
+    Args:
+        why: what was met; a hint of the record's own (a newer format) is the better one.
+    """
+    own = why.hints if isinstance(why, RecordError) else ()
+    ways = own or (f"git batch recover {batch}",)
+    return RecordError(f"the record of '{batch}' can't be read: {why.message}", *ways)
+
+
+@contextmanager
+def reading_of(batch: BatchId) -> Iterator[None]:
+    """Have whatever can't be read of a batch's record say whose it is."""
+    try:
+        yield
+    except (RecordError, GitError) as error:
+        raise unreadable(batch, error) from None
 
 
 def is_event(message: bytes) -> bool:

@@ -6,36 +6,50 @@ must start fast.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Mapping
+
 from msgspec import Struct
 
 from git_batch.core import reading
-from git_batch.core.chain import RECORDS, newest_event, ref_name
-from git_batch.core.ids import BatchId, Oid
+from git_batch.core.chain import RECORDS, newest_event, ref_name, unreadable
+from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.tip import Header, Tip
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
 from git_batch.repo.objects import ObjectReader
+from git_batch.repo.repository import Repository
 
 
 class Summary(Struct, frozen=True):
     """A batch by its header and newest event; `error` says why there is neither.
 
     Attributes:
-        ref_tip: where the record's ref is.
+        ref_tip: where the record's ref is; None if that can't be read.
         tree: of our newest event.
     """
 
     batch_id: BatchId
-    ref_tip: Oid
+    ref_tip: Oid | None
     tree: Oid | None = None
     tip: Tip | None = None
     header: Header | None = None
-    error: str = ""
+    error: RecordError | None = None
 
     @property
     def unfinished(self) -> bool:
         """Whether it can still go on."""
         return self.tip is not None and self.tip.unfinished
+
+    @property
+    def slug(self) -> str:
+        """Its slug, by its id: that is known without the record, too."""
+        return slug_of(self.batch_id)
+
+    @property
+    def branch(self) -> str:
+        """Its branch; where the header can't be read the one that it has without `--branch`."""
+        return self.header.branch if self.header else f"batch/{self.slug}"
 
     def readable(self) -> tuple[Header, Tip]:
         """Give header and newest event.
@@ -43,22 +57,26 @@ class Summary(Struct, frozen=True):
         Raises:
             RecordError: the record can't be read.
         """
-        if self.header is None or self.tip is None:
-            raise RecordError(
-                f"the record of '{self.batch_id}' can't be read: {self.error}",
-                "git batch recover brings it back from what is left",
-            )
+        if self.error is not None:
+            raise self.error
+        assert self.header is not None
+        assert self.tip is not None
         return self.header, self.tip
 
 
-def listed(git: Git) -> list[Summary]:
+def listed(repo: Repository) -> list[Summary]:
     """Read all batches of this repository, the most recently active first."""
-    return sorted(_read(git, RECORDS), key=_activity, reverse=True)
+    found = repo.git.refs(RECORDS)
+    read = [*_read(repo.git, found), *(_lost(batch) for batch in _unlisted(repo, found))]
+    return sorted(read, key=_activity, reverse=True)
 
 
-def find(git: Git, batch: BatchId) -> Summary | None:
+def find(repo: Repository, batch: BatchId) -> Summary | None:
     """Read one batch; None if it is not here."""
-    return next(iter(_read(git, ref_name(batch))), None)
+    found = repo.git.refs(ref_name(batch))
+    if not found and batch in _unlisted(repo, found):
+        return _lost(batch)
+    return next(iter(_read(repo.git, found)), None)
 
 
 def at(git: Git, batch: BatchId, ref_tip: Oid) -> Summary:
@@ -67,8 +85,21 @@ def at(git: Git, batch: BatchId, ref_tip: Oid) -> Summary:
         return _summary(reader, batch, ref_tip)
 
 
-def _read(git: Git, pattern: str) -> list[Summary]:
-    found = git.refs(pattern)
+def _unlisted(repo: Repository, found: Collection[str]) -> list[BatchId]:
+    """Name the batches whose ref is a file without an id in it: git passes over such a ref."""
+    try:
+        names = os.listdir(os.path.join(repo.layout.common_dir, RECORDS))
+    except OSError:
+        return []
+    return [BatchId(n) for n in sorted(names) if BATCH_ID.match(n) and RECORDS + n not in found]
+
+
+def _lost(batch: BatchId) -> Summary:
+    said = RecordError(f"'{ref_name(batch)}' holds no commit's id")
+    return Summary(batch, None, error=unreadable(batch, said))
+
+
+def _read(git: Git, found: Mapping[str, str]) -> list[Summary]:
     if not found:
         return []
     with ObjectReader(git) as reader:
@@ -83,7 +114,7 @@ def _summary(reader: ObjectReader, batch: BatchId, ref_tip: Oid) -> Summary:
         tip = reading.parse_tip(event)
         header = reading.parse_header(reader.blob(f"{event.oid}:batch.toml"))
     except (RecordError, GitError) as error:
-        return Summary(batch, ref_tip, error=error.message)
+        return Summary(batch, ref_tip, error=unreadable(batch, error))
     return Summary(batch, ref_tip, event.tree, tip, header)
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from git_batch.core import canonical, entries, reading, record
 from git_batch.core import events as ev
-from git_batch.core.chain import is_event, newest_event, ref_name
+from git_batch.core.chain import is_event, newest_event, reading_of, ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchState, Plan, TaskRecord
@@ -290,10 +290,12 @@ def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, Ba
     Raises:
         RecordError: the record is missing, unreadable, or contradicts itself.
     """
-    tip = refs.read(ref_name(batch))
+    with reading_of(batch):
+        tip = refs.read(ref_name(batch))
     if tip is None:
         raise RecordError(f"there is no record of batch '{batch}' here")
-    return read_at(repo, tip)
+    with reading_of(batch):
+        return read_at(repo, tip)
 
 
 def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:

@@ -213,11 +213,17 @@ def audit(reader: ObjectReader, book: Book) -> tuple[set[Oid], list[Drift]]:
 
 
 def false_receipts(reader: ObjectReader, book: Book, commits: Iterable[Oid]) -> Iterator[Oid]:
-    """Name the commits whose receipt certifies another commit."""
+    """Name the commits whose receipt certifies another commit.
+
+    Raises:
+        AbsentError: a receipt is not here, or is damaged.
+    """
     names = {f"{book.event}:{c[:2]}/{c[2:]}": c for c in commits}
-    for name, found in reader.many(names):
-        if found is None or not _certifies(found, names[name]):
-            yield names[name]
+    answers = reader.many(names)
+    false = [n for n, found in answers if found is None or not _certifies(found, names[n])]
+    for name in false:
+        reader.find(name)  # says it if one is damaged: that certifies nothing else
+        yield names[name]
 
 
 def _certifies(found: Object, commit: Oid) -> bool:

@@ -15,7 +15,7 @@ from git_batch.core.ids import BatchId, Oid
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
 from git_batch.repo.journal import read_at
-from git_batch.repo.objects import AbsentError, ObjectReader, seen_of
+from git_batch.repo.objects import AbsentError, DamagedError, ObjectReader, seen_of
 from git_batch.repo.refs import BrokenRefError, Refs
 from git_batch.repo.repository import Repository
 
@@ -32,16 +32,24 @@ def readable_ref(repo: Repository, refs: Refs, name: str) -> tuple[Oid | None, s
     try:
         return refs.read(name), None
     except BrokenRefError:
-        path = os.path.join(repo.layout.common_dir, name)
-        folder = os.path.join(repo.layout.common_dir, "batch", "unreadable")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        aside = next(
-            place
-            for n in range(1, 10_000)
-            if not os.path.lexists(place := os.path.join(folder, f"{os.path.basename(name)}.{n}"))
-        )
-        os.rename(path, aside)
+        aside = set_aside(repo, os.path.join(repo.layout.common_dir, name))
         return refs.read(name), aside
+
+
+def set_aside(repo: Repository, path: str) -> str | None:
+    """Move a file that can't be read out of the way; say where it is now, None if it is gone."""
+    folder = os.path.join(repo.layout.common_dir, "batch", "unreadable")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    aside = next(
+        place
+        for n in range(1, 10_000)
+        if not os.path.lexists(place := os.path.join(folder, f"{os.path.basename(path)}.{n}"))
+    )
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return None
+    return aside
 
 
 def logged(repo: Repository, name: str) -> list[Oid]:
@@ -57,26 +65,42 @@ def logged(repo: Repository, name: str) -> list[Oid]:
 
 
 def newest(
-    repo: Repository, batch: BatchId, needed: Oid, named: Iterable[Oid], *, search: bool
+    repo: Repository, batch: BatchId, needed: Oid | None, named: Iterable[Oid], *, search: bool
 ) -> Oid | None:
     """Choose the newest readable event of a batch whose chain has a certain event.
 
+    A chain that is all here goes before one that has lost its beginning.
+
     Args:
-        needed: the event that the branch's newest task names.
+        needed: the event that the branch's newest task names; None if it has no task.
         named: commits that a record's ref was at, as far as anything tells.
         search: look at every commit in the object store as well (seconds, in a large one).
     """
     with ObjectReader(repo.git) as reader:
-        pool = {*named, needed}
+        pool = {*named, *([needed] if needed else [])}
         if search:
             pool.update(_all_commits(repo.git))
         steps = dict(_steps(reader, pool))
-        for oid in sorted(steps, key=lambda o: -steps[o]):
-            if steps[oid] < steps.get(needed, 0):
-                break
-            if _holds(reader, oid, needed) and _is_of(repo, oid, batch):
-                return oid
+        least = steps.get(needed, 0) if needed else 0
+        newest_first = sorted((o for o in steps if steps[o] >= least), key=lambda o: -steps[o])
+        for holds in (_holds, _leads_to):
+            for oid in newest_first:
+                if holds(reader, oid, needed) and _is_of(repo, oid, batch):
+                    return oid
     return None
+
+
+def gap(repo: Repository, tip: Oid) -> Oid | None:
+    """Name the newest commit of a chain that is not here; None if all of it is."""
+    oid: Oid | None = tip
+    with ObjectReader(repo.git) as reader:
+        while oid is not None:
+            try:
+                parents = reader.commit(oid).parents
+            except (AbsentError, DamagedError):
+                break
+            oid = parents[0] if parents else None
+    return oid
 
 
 def _all_commits(git: Git) -> Iterator[Oid]:
@@ -89,7 +113,7 @@ def _all_commits(git: Git) -> Iterator[Oid]:
 
 def _steps(reader: ObjectReader, pool: Iterable[Oid]) -> Iterator[tuple[Oid, int]]:
     """Number those commits that are events."""
-    for name, found in reader.many(pool):
+    for name, found in reader.many(pool, pass_damaged=True):
         if found is not None and found.kind == b"commit":
             message = seen_of(Oid(name), found).message
             match = _STEP.search(message) if is_event(message) else None
@@ -97,16 +121,30 @@ def _steps(reader: ObjectReader, pool: Iterable[Oid]) -> Iterator[tuple[Oid, int
                 yield Oid(name), int(match[1])
 
 
-def _holds(reader: ObjectReader, tip: Oid, event: Oid) -> bool:
+def _holds(reader: ObjectReader, tip: Oid, event: Oid | None) -> bool:
     """Tell whether a chain that is all here has an event."""
     try:
-        return any(commit.oid == event for commit in reader.chain(tip, None))
-    except AbsentError:
+        return any(event in (None, commit.oid) for commit in reader.chain(tip, None))
+    except (AbsentError, DamagedError):
         return False
+
+
+def _leads_to(reader: ObjectReader, tip: Oid, event: Oid | None) -> bool:
+    """Tell whether an event is on what is here of a chain; without one, its newest will do."""
+    oid: Oid | None = tip
+    while oid is not None:
+        try:
+            commit = reader.commit(oid)
+        except (AbsentError, DamagedError):
+            return False
+        if event in (None, oid):
+            return True
+        oid = commit.parents[0] if commit.parents else None
+    return False
 
 
 def _is_of(repo: Repository, tip: Oid, batch: BatchId) -> bool:
     try:
         return read_at(repo, tip)[2].batch_id == batch
-    except (RecordError, GitError, KeyError):
+    except (RecordError, GitError):
         return False

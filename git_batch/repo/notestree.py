@@ -104,7 +104,7 @@ class NotesTree:
         self._plan_blobs = blobs
 
     def blob(self, path: str) -> bytes:
-        """Read a file of the tree; RecordError if it is missing."""
+        """Read a file of the tree; RecordError if it is missing or damaged."""
         found = self._find(path)
         if not isinstance(found, pygit2.Blob):
             raise RecordError(f"'{path}' is missing in the record")
@@ -114,22 +114,22 @@ class NotesTree:
         """Read the plan's canonical bytes and its intents by sha256."""
         intents = self._find("intents")
         files = intents if isinstance(intents, pygit2.Tree) else ()
-        read = {f.name or "": f.data for f in files if isinstance(f, pygit2.Blob)}
-        return self.blob("plan.toml"), read
+        read = ((f.name or "", self._read(f.id, f"intents/{f.name}")) for f in files)
+        return self.blob("plan.toml"), {n: f.data for n, f in read if isinstance(f, pygit2.Blob)}
 
     def task_notes(self) -> Iterator[tuple[TaskId, bytes]]:
         """Read the notes that tasks have."""
         for task, (_, oid) in self._notes_by_task().items():
-            found = self._objects[oid]
-            assert isinstance(found, pygit2.Blob)
+            found = self._read(oid, f"the note of '{task}'")
+            if not isinstance(found, pygit2.Blob):
+                raise RecordError(f"the note of '{task}' is no file")
             yield task, found.data
 
     def task_note(self, task: TaskId) -> bytes | None:
         """Read one task's note; None if it has none. Costs a look into each folder of `plan`."""
-        shards = self._find("plan")
-        for shard in shards if isinstance(shards, pygit2.Tree) else ():
+        for shard in self._shards():
             name = f"{task}.toml"
-            if isinstance(shard, pygit2.Tree) and name in shard:
+            if name in shard:
                 return self.note_on(Oid(str(shard[name].id)))
         return None
 
@@ -163,7 +163,7 @@ class NotesTree:
                 if not all(c in "0123456789abcdef" for c in name):
                     continue
                 if entry.filemode == FileMode.TREE:
-                    sub = self._objects[entry.id]
+                    sub = self._read(entry.id, f"'{name}'")
                     if isinstance(sub, pygit2.Tree):
                         stack.append((name, sub))
                 elif len(name) in (40, 64):
@@ -171,16 +171,22 @@ class NotesTree:
 
     def _blobs(self) -> dict[TaskId, str]:
         if self._plan_blobs is None:
-            shards = self._find("plan")
-            if not isinstance(shards, pygit2.Tree):
+            if self._find("plan") is None:
                 raise RecordError("'plan' is missing in the record")
             self._plan_blobs = {
                 TaskId((entry.name or "").removesuffix(".toml")): str(entry.id)
-                for shard in shards
-                if isinstance(shard, pygit2.Tree)
+                for shard in self._shards()
                 for entry in shard
             }
         return self._plan_blobs
+
+    def _shards(self) -> Iterator[pygit2.Tree]:
+        """Read the folders of `plan`."""
+        plan = self._find("plan")
+        for entry in plan if isinstance(plan, pygit2.Tree) else ():
+            shard = self._read(entry.id, f"'plan/{entry.name}'")
+            if isinstance(shard, pygit2.Tree):
+                yield shard
 
     def _blob_of(self, task: TaskId) -> str:
         return self._blobs()[task]
@@ -193,12 +199,25 @@ class NotesTree:
     def _find(self, path: str) -> pygit2.Object | None:
         if self._root is None:
             return None
-        found: pygit2.Object = self._objects[self._root]
+        found = self._read(self._root, "the tree")
         for part in filter(None, path.split("/")):
             if not isinstance(found, pygit2.Tree) or part not in found:
                 return None
-            found = found[part]
+            found = self._read(found[part].id, f"'{path}'")
         return found
+
+    def _read(self, oid: pygit2.Oid, what: str) -> pygit2.Object:
+        """Read an object of the record.
+
+        Raises:
+            RecordError: it is not there or not whole; says so of `what`.
+        """
+        try:
+            return self._objects[oid]
+        except (KeyError, ValueError, pygit2.GitError, OSError):
+            raise RecordError(
+                f"{what} is damaged: object {oid} is missing or can't be read"
+            ) from None
 
 
 def _fan(key: str) -> str:

@@ -16,6 +16,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -29,10 +30,19 @@ EMPTY_TREE = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 PLAIN = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
 _AHEAD = 256
 """Names that are written before an answer is read; twice as many fit into a pipe."""
+_DEATHS = 100
+"""Processes that may die of one object each before something else is taken to be wrong."""
 
 
 class AbsentError(GitError):
     """An object is not in this repository, so something can't be told."""
+
+
+class DamagedError(GitError):
+    """An object is in this repository, but not as it was written (a crash, a bad disk)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"object {name} is damaged", "what else is damaged: git fsck")
 
 
 class Object(NamedTuple):
@@ -48,7 +58,11 @@ class ObjectReader:
 
     def __init__(self, git: Git) -> None:
         self._git = git
-        self._process = git.start(["cat-file", "--batch"], env=PLAIN)
+        self._died = 0
+        self._process = self._begun()
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        return self._git.start(["cat-file", "--batch"], env=PLAIN)
 
     def __enter__(self) -> Self:
         return self
@@ -62,21 +76,56 @@ class ObjectReader:
         _end(self._process)
 
     def find(self, name: str) -> Object | None:
-        """Read what a name stands for (`<oid>`, `<oid>:<path>`); None if there is no such thing."""
-        return next(self.many([name]))[1]
-
-    def many(self, names: Iterable[str]) -> Iterator[tuple[str, Object | None]]:
-        """Read many objects, in the order of their names; nothing else may be asked meanwhile.
+        """Read what a name stands for (`<oid>`, `<oid>:<path>`); None if there is no such thing.
 
         Raises:
-            GitError: git ended, or an object is not what its id says.
+            AbsentError: a folder names it, but it is not here, or is damaged.
+        """
+        found = next(self.many([name]))[1]
+        if found is None and ":" in name:
+            self._refuse_hollow(name)
+        return found
+
+    def _refuse_hollow(self, name: str) -> None:
+        """Tell a path that a tree does not have, which is an answer, from one that was lost."""
+        commit, _, path = name.partition(":")
+        found = self.find(f"{commit}^{{tree}}")
+        for part in path.encode().split(b"/"):
+            if found is None or found.kind != b"tree":
+                return
+            named = [oid.hex() for _, entry, oid in entries(found.data) if entry == part]
+            if not named:
+                return
+            found = self.find(named[0])
+            if found is None:
+                raise AbsentError(f"'{path}' is damaged: object {named[0]} is not here")
+
+    def many(
+        self, names: Iterable[str], *, pass_damaged: bool = False
+    ) -> Iterator[tuple[str, Object | None]]:
+        """Read many objects, in the order of their names; nothing else may be asked meanwhile.
+
+        Args:
+            pass_damaged: give None for an object that is damaged, as for one that is not there.
+
+        Raises:
+            DamagedError: an object is not what its id says.
+            GitError: git ended again and again.
         """
         source = iter(names)
-        asked = self._ask(source)
+        asked = self._ask(islice(source, _AHEAD))
         while asked:
-            following = self._ask(source)
-            for name in asked:
-                yield name, self._answer()
+            following = self._ask(islice(source, _AHEAD))
+            for i, name in enumerate(asked):
+                try:
+                    answer = self._answer(name)
+                except DamagedError:
+                    self._begin_again()
+                    if not pass_damaged:
+                        raise
+                    answer = None
+                    self._ask([*asked[i + 1 :], *following])
+                yield name, answer
             asked = following
 
     def commit(self, oid: Oid) -> Seen:
@@ -133,17 +182,33 @@ class ObjectReader:
         self.commit(oid)  # git says "missing" and "no" in ways that are easily taken for each other
         return is_ancestor(self._git, oid, base)
 
-    def _ask(self, source: Iterator[str]) -> list[str]:
-        names = list(islice(source, _AHEAD))
+    def _begin_again(self) -> None:
+        """Have another process: git dies of an object that is damaged; what it was asked is lost.
+
+        Raises:
+            GitError: it dies of everything.
+        """
+        _end(self._process)
+        self._died += 1
+        if self._died > _DEATHS:
+            raise GitError("'git cat-file' ends early again and again", "git fsck")
+        self._process = self._begun()
+
+    def _ask(self, source: Iterable[str]) -> list[str]:
+        names = list(source)
         assert self._process.stdin is not None
-        try:
+        # One that has died is noticed where its answer is missing: that tells what it died of.
+        with suppress(BrokenPipeError):
             self._process.stdin.write(b"".join(f"{name}\n".encode() for name in names))
             self._process.stdin.flush()
-        except BrokenPipeError:
-            raise GitError("'git cat-file' ended early") from None
         return names
 
-    def _answer(self) -> Object | None:
+    def _answer(self, name: str) -> Object | None:
+        """Read an answer.
+
+        Raises:
+            DamagedError: there is none, or it is not what its id says.
+        """
         stream = self._process.stdout
         assert stream is not None
         words = stream.readline().split()
@@ -151,15 +216,15 @@ class ObjectReader:
             size = int(words[2])
             data = stream.read(size + 1)
             if len(data) != size + 1:
-                raise GitError("'git cat-file' ended early")
+                raise DamagedError(name)
             oid = Oid(words[0].decode("ascii"))
             digest = hashlib.sha1(b"%s %d\0" % (words[1], size), usedforsecurity=False)
             digest.update(memoryview(data)[:-1])
             if digest.hexdigest() != oid:
-                raise GitError(f"object {oid} is damaged", "git fsck")
+                raise DamagedError(oid)
             return Object(oid, words[1], data[:-1])
         if not words:
-            raise GitError("'git cat-file' ended early")
+            raise DamagedError(name)
         return None
 
 
@@ -213,7 +278,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Let a process go; one that still writes has no reader any more."""
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            stream.close()
+            with suppress(BrokenPipeError):  # what it was not sent any more
+                stream.close()
     process.wait()
 
 

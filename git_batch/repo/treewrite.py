@@ -24,10 +24,13 @@ _EMPTY = pygit2.Oid(hex=EMPTY_TREE)
 
 @contextmanager
 def writing(what: str) -> Iterator[None]:
-    """Turn what libgit2 raises when it can't write (a full disk, say) into a GitError."""
+    """Turn what libgit2 raises when it can't write (a full disk, say) into a GitError.
+
+    That is so as well if it can't read what is to be changed.
+    """
     try:
         yield
-    except (pygit2.GitError, OSError) as error:
+    except (pygit2.GitError, KeyError, OSError) as error:
         raise GitError(f"could not write {what}: {error}") from None
 
 
@@ -70,7 +73,8 @@ def write_paths(
             below.setdefault(name, {})[rest] = value
         else:
             here[name] = value
-    tree = objects[base] if base is not None else None
+    with writing("a tree"):
+        tree = objects[base] if base is not None else None
     builder = objects.TreeBuilder(tree) if isinstance(tree, pygit2.Tree) else objects.TreeBuilder()
     for name, inner in below.items():
         sub = write_paths(objects, _id_of(builder, name) if name not in here else None, inner)

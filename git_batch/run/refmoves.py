@@ -196,5 +196,5 @@ class RefJudge:
         }
 
     def _branch_of(self, batch: BatchId) -> str | None:
-        found = batches.find(self._c.repo.git, batch)
+        found = batches.find(self._c.repo, batch)
         return found.header.branch if found and found.header else None

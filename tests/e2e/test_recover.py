@@ -155,3 +155,36 @@ def test_trailers_that_contradict_each_other_rebuild_nothing(clone: Path) -> Non
 
 def test_a_branch_without_trailers_has_nothing_to_recover(repo: Path) -> None:
     assert "no commit of 'main'" in near(repo, "recover", status=3).err
+
+
+@pytest.mark.parametrize("content", ["", "0" * 40 + "\n", "\0" * 41, "garbage\n"])
+def test_what_went_wrong_resume_and_start_sent_each_other_where_the_ref_is_unreadable(
+    template: Path, tmp_path: Path, content: str
+) -> None:
+    top = tmp_path / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    write(top, *(task(n, f"echo {n} >src/{n}") for n in TASKS))
+    near(top, "start", "--yes", "--max-tasks", "1", status=1)
+    ref, tip = record(top), git(top, "rev-parse", record(top))
+    batch = ref.rpartition("/")[2]
+    (top / ".git" / ref).write_text(content)
+    told = f"the record of '{batch}' can't be read: "
+    for command in ("resume", "report", "show one", "status", "log", "start --yes", "stop", "push"):
+        for named in ([], ["demo"], [batch], [BRANCH]):
+            if named and command.split()[0] not in ("resume", "report", "status", "log"):
+                continue
+            done = near(top, *command.split(), *named, status=3)
+            assert told in done.err, done
+            assert f"git batch recover {batch}" in done.hints, done
+    assert f"git batch recover {batch}" in near(top, "verify", status=3).out
+    assert f"git batch recover {batch}" in near(top, "list").out
+    near(top, "recover", batch)
+    assert git(top, "rev-parse", ref) == tip
+    near(top, "resume", "--yes", "--max-tasks", "9")
+
+
+def test_what_went_wrong_resume_knew_of_no_batch_where_the_record_was_deleted(top: Path) -> None:
+    ref = record(top)
+    git(top, "update-ref", "-d", ref)
+    (hint,) = near(top, "resume", status=3).hints
+    assert hint == "git batch recover batch/demo"

@@ -1,0 +1,138 @@
+"""A record of which an object was lost or damaged: it is said, and recovered as far as it goes.
+
+Every kind of object that a record's ref leads to, in every way that a crash, a bad disk or a hand
+damages it; every command that reads it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, Done, committed, task, write
+from tests.e2e.near import near, record, said
+
+TASK = "plan/000/one.toml"
+KINDS: dict[str, Callable[[Path, str], str]] = {
+    "newest event": lambda top, ref: git(top, "rev-parse", ref),
+    "event before": lambda top, ref: git(top, "rev-parse", f"{ref}~1"),
+    "first event": lambda top, ref: git(top, "rev-list", "--first-parent", ref).split()[-1],
+    "tree": lambda top, ref: git(top, "rev-parse", f"{ref}^{{tree}}"),
+    "header": lambda top, ref: git(top, "rev-parse", f"{ref}:batch.toml"),
+    "plan": lambda top, ref: git(top, "rev-parse", f"{ref}:plan.toml"),
+    "plan folder": lambda top, ref: git(top, "rev-parse", f"{ref}:plan"),
+    "plan shard": lambda top, ref: git(top, "rev-parse", f"{ref}:plan/000"),
+    "task": lambda top, ref: git(top, "rev-parse", f"{ref}:{TASK}"),
+    "note folder": lambda top, ref: git(top, "rev-parse", f"{ref}:{fan(top, ref, TASK)[:2]}"),
+    "note": lambda top, ref: git(top, "rev-parse", f"{ref}:{fan(top, ref, TASK)}"),
+    "receipt": lambda top, ref: git(top, "rev-parse", f"{ref}:{fan(top, BRANCH)}"),
+}
+WAYS: dict[str, Callable[[Path], object]] = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(b"\0" * path.stat().st_size),
+}
+READ = (
+    ("report",), ("show", "one"), ("status",), ("status", "--json"), ("log",), ("verify",),
+    ("list",), ("find", "one"), ("start", "--yes", "../plan.toml"), ("push",),
+)  # fmt: skip
+WRONG = re.compile("a bug in|Traceback|ended early|KeyError|certifies another|not in force")
+
+
+def fan(top: Path, rev: str, path: str = "") -> str:
+    oid = git(top, "rev-parse", f"{rev}:{path}" if path else rev)
+    return f"{oid[:2]}/{oid[2:]}"
+
+
+@pytest.fixture(scope="module")
+def stopped(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a batch that stopped after the first of its two tasks."""
+    top = tmp_path_factory.mktemp("stopped") / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    write(top, task("one", "echo 1 >src/one"), task("two", "echo 2 >src/two"))
+    plan = (top / "batch.toml").rename(top.parent / "plan.toml")
+    near(top, "start", "--yes", "--max-tasks", "1", str(plan), status=1)
+    return top
+
+
+def copy(of: Path, place: Path, oid: str, way: str) -> Path:
+    """Copy a repository and damage one of its objects."""
+    shutil.copytree(of, place, symlinks=True)
+    path = place / ".git/objects" / oid[:2] / oid[2:]
+    path.chmod(0o644)
+    WAYS[way](path)
+    return place
+
+
+def understood(done: Done) -> None:
+    assert done.status in (0, 1, 3), done
+    assert not WRONG.search(said(done)), done
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_went_wrong_was_a_bug_where_an_object_of_the_record_is_damaged(
+    stopped: Path, tmp_path: Path, kind: str, way: str
+) -> None:
+    ref = record(stopped)
+    batch = ref.rpartition("/")[2]
+    oid = KINDS[kind](stopped, ref)
+    shutil.copy(stopped.parent / "plan.toml", tmp_path)
+    top = copy(stopped, tmp_path / "read", oid, way)
+    for command in READ:
+        done = near(top, *command, status=None)
+        understood(done)
+        if "can't be read" in said(done):
+            assert f"the record of '{batch}' can't be read" in said(done)
+            assert f"git batch recover {batch}" in said(done), done
+    understood(near(top, "resume", "--yes", "--max-tasks", "9", status=None))
+
+    top = copy(stopped, tmp_path / "recovered", oid, way)
+    found = near(top, "recover", batch)
+    understood(found)
+    if "its plan is not known" in said(near(top, "resume", "--yes", status=None)):
+        assert "lost: the plan" in found.out
+        understood(near(top, "recover", batch, "--plan", "../plan.toml"))
+    near(top, "resume", "--yes", "--max-tasks", "9", status=None)
+    assert sorted(committed(top)) == ["one", "two"]
+    near(top, "status", batch)
+    near(top, "report", batch)
+
+
+def test_what_went_wrong_one_damaged_record_hid_all_others(stopped: Path, tmp_path: Path) -> None:
+    ref = record(stopped)
+    top = copy(stopped, tmp_path / "repo", KINDS["newest event"](stopped, ref), "zeros")
+    git(top, "switch", "-q", "main")
+    write(top, task("three", "echo 3 >src/three"))
+    plan = top / "batch.toml"
+    plan.write_text(plan.read_text().replace('"demo"', '"other"'))
+    near(top, "start", "--yes")
+    listed = near(top, "list").out
+    assert "completed" in listed
+    assert f"the record of '{ref.rpartition('/')[2]}' can't be read" in listed
+
+
+def test_what_went_wrong_a_batch_without_a_commit_was_not_recovered(
+    template: Path, tmp_path: Path
+) -> None:
+    top = tmp_path / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    write(top, task("one", "exit 1"), task("two", "echo 2 >src/two"))
+    near(top, "start", "--yes", "--max-tasks", "1", status=1)
+    oid = git(top, "rev-parse", record(top))
+    damaged = copy(top, tmp_path / "damaged", oid, "zeros")
+    assert "at its event" in near(damaged, "recover").out
+    near(damaged, "status")
+    plan_oid = git(top, "rev-parse", f"{record(top)}:plan.toml")
+    damaged = copy(top, tmp_path / "planless", plan_oid, "gone")
+    refused = near(damaged, "recover", status=3)
+    assert "nothing of the record" in refused.err
+    assert "another 'slug'" in refused.hints[0]
+    plan = damaged / "batch.toml"
+    plan.write_text(plan.read_text().replace('"demo"', '"other"').replace("exit 1", "echo >src/1"))
+    near(damaged, "start", "--yes")

@@ -7,6 +7,7 @@ refused, or the batch has ended already) is not told.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -59,10 +60,16 @@ class Bell:
         try:
             with RunContext(repo, self._session.refs, journal, who, runner, tools) as context:
                 self._state = drive(context)
-                return self._state
-        finally:
-            state = journal.recorded
-            trust.seen(repo, state.batch_id, journal.step, state.authorization)
+        except BaseException:
+            with suppress(OSError):  # what went wrong is the better reason
+                self._remember(journal)
+            raise
+        self._remember(journal)
+        return self._state
+
+    def _remember(self, journal: Journal) -> None:
+        state = journal.recorded
+        trust.seen(self._session.repo, state.batch_id, journal.step, state.authorization)
 
     def event(self, event: Event, state: BatchState) -> None:
         """Pass on an event; the first park is told at once, so that somebody can look at it."""

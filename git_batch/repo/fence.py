@@ -159,7 +159,11 @@ class Watch:
         layout = self._repo.layout
         folders = [os.path.join(layout.common_dir, name) for name in ("objects", "refs")]
         if not all(os.path.isdir(folder) for folder in (layout.git_dir, *folders)):
-            raise GitError(f"'{layout.git_dir}' is no git directory any more")
+            now = "it is a file now" if os.path.isfile(layout.git_dir) else "its parts are gone"
+            raise GitError(
+                f"'{layout.git_dir}' is no git directory any more: {now}",
+                "a task's command did that; put it back to where it was",
+            )
 
     def head_is_broken(self) -> bool:
         """Tell whether HEAD is nothing that git could read."""

@@ -81,7 +81,7 @@ def same(a: str, b: str) -> bool:
 def discard(*paths: str) -> None:
     """Remove scratch files that may not be there."""
     for path in paths:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
 
 

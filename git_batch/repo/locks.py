@@ -65,7 +65,7 @@ def holder(path: str) -> Holder | None:
     """Say who holds a lock now; None if nobody does."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

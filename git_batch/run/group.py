@@ -135,7 +135,7 @@ def forget(scratch: str) -> None:
                 return
             time.sleep(0.005)
     if path is None:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(os.path.join(scratch, FILE))
 
 

@@ -395,3 +395,14 @@ def test_without_its_git_directory_a_run_ends_without_a_traceback(repo: Path) ->
     shutil.rmtree(repo / ".git", ignore_errors=True)  # our lock's file, at most
     (repo.parent / "gone").rename(repo / ".git")
     here(repo, "resume", "--yes", status=1)
+
+
+def test_what_went_wrong_a_git_directory_that_is_a_file_now_was_a_bug(repo: Path) -> None:
+    write(repo, task("bad", 'mv .git ../g; echo "gitdir: ../g" >.git'), GO_ON)
+    said = here(repo, "start", "--yes", status=1)
+    assert "no git directory any more: it is a file now" in said.err
+    assert "a bug" not in said.err
+    (repo / ".git").unlink()
+    (repo.parent / "g").rename(repo / ".git")
+    write(repo, task("bad", "true"))
+    here(repo, "status")

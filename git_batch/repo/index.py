@@ -2,7 +2,8 @@
 
 git replaces an index by renaming `index.lock` over it and never writes into it. So a hard link is
 a copy that costs nothing, keeps its mtime (on which git's detection of racy edits rests), and
-stays what it was; and "is the person's index still the one that I started from" is answered by
+stays what it was, unless a command that is run writes into our folder: before it, copies take the
+links' places (`part`). "Is the person's index still the one that I started from" is answered by
 comparing inodes, by bytes only if those differ. Where a file system has no hard links, real copies
 with the same mtime do.
 
@@ -45,11 +46,16 @@ def link(source: str, target: str) -> bool:
     except OSError as error:
         if isinstance(error, FileExistsError):
             raise
-        return _copy(source, target)
+        return copy(source, target)
     return True
 
 
-def _copy(source: str, target: str) -> bool:
+def copy(source: str, target: str) -> bool:
+    """Make `target` a copy of `source` with its mtime; False if there is none.
+
+    Raises:
+        FileExistsError: there is a `target`.
+    """
     try:
         with open(source, "rb") as old:
             content, was = old.read(), os.fstat(old.fileno())
@@ -148,6 +154,21 @@ class PersonIndex:
         os.rename(self._lock, self._path)
         return True
 
+    def part(self, base: str, private: str) -> None:
+        """Have none of our copies be the very file of the person's index: a command may write it.
+
+        git never writes into an index, but a command that is run can do it in our folder.
+        """
+        for path in (self._mine, self._base):
+            if _same_file(path, self._path):
+                discard(path)
+        shared = [path for path in (base, private) if _same_file(path, self._path)]
+        for source, path in zip((self._path, *shared), shared, strict=False):
+            discard(path + ".new")
+            made = copy if source == self._path else link
+            if made(source, path + ".new"):
+                os.rename(path + ".new", path)
+
     def set_paths(self, changes: Sequence[Change]) -> list[bytes]:
         """Set the entries of exactly these paths from their old side to their new one.
 
@@ -190,7 +211,7 @@ class PersonIndex:
             LockedError: as of `install`.
             GitError: the index kept changing, or git failed.
         """
-        if not os.path.lexists(self._path) or _same_file(self._path, base):
+        if not os.path.lexists(self._path) or same(self._path, base):
             return
         known = self._hidden(base)
         for _ in range(_SWAPS):

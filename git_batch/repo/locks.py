@@ -135,8 +135,7 @@ class RunLock:
 
     def __init__(self, repo: Repository, batch: BatchId | None, now: datetime) -> None:
         os.makedirs(os.path.join(repo.layout.common_dir, "batch"), mode=0o700, exist_ok=True)
-        shared = () if batch is None else (batch_lock(repo, batch),)
-        self._paths = (_run_lock(repo), *shared)
+        self._paths = run_locks(repo, batch)
         self._me = Holder(os.getpid(), HOST, now.isoformat(), batch or "")
         self._fds: list[int] = []
 
@@ -179,6 +178,11 @@ class RunLock:
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(asdict(self._me)).encode(), 0)
         return fd
+
+
+def run_locks(repo: Repository, batch: BatchId | None) -> tuple[str, ...]:
+    """Name the files of a run's locks: of the working tree, and of a batch."""
+    return (_run_lock(repo), *(() if batch is None else (batch_lock(repo, batch),)))
 
 
 def live(repo: Repository) -> Holder | None:

@@ -94,6 +94,10 @@ class Scanner:
             return
         self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
 
+    def part(self) -> None:
+        """Keep the person's index out of reach of a command that writes into our copies."""
+        self.person.part(self.base, self.private)
+
     def unhide(self) -> None:
         """Take back what has hidden files from git since `begin`, of whichever run that was."""
         if os.path.lexists(self.base):

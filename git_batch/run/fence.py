@@ -24,10 +24,12 @@ from git_batch.core.model import InFlight
 from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
-from git_batch.repo import attempts, commits, fencefile
-from git_batch.repo.fence import PutBack, Watch
+from git_batch.repo import attempts, commits, fencefile, trust
+from git_batch.repo.fence import PutBack, Watch, shown
 from git_batch.repo.fencefile import Armed, FenceFile
+from git_batch.repo.locks import run_locks
 from git_batch.repo.reflist import Moves, RefList, is_value
+from git_batch.repo.scratch import Scratch
 from git_batch.run.context import RunContext
 from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
 
@@ -36,6 +38,7 @@ OWN_MOST = 10_000
 
 _LISTED = 20
 _ROUNDS = 3
+_OWN_SHOWN = 3
 _ADVICE = (
     "Do not commit, amend, reset, rebase, switch branches or push, and leave the repository's "
     "configuration, hooks, branches and tags alone: only change files."
@@ -51,6 +54,9 @@ class Fence:
         self._file = FenceFile(context.repo.layout)
         self._refs = RefList(context.repo.layout)
         self._judge = RefJudge(context)
+        repo, batch = context.repo, context.state.batch_id
+        locks = run_locks(repo, batch)
+        self._scratch = Scratch(repo, locks, trust.place(repo, batch))
         self._up = self._refs_saved = False
 
     def raise_(self, flight: InFlight, *, noted: bool = False) -> None:
@@ -62,6 +68,8 @@ class Fence:
         if not (noted and self._up):
             self._note()
         self._file.arm(self._armed(flight))
+        self._c.scanner.part()
+        self._scratch.note()
 
     def lower(self) -> None:
         """Forget on disk how things stood, unless a command ran that nothing was compared after."""
@@ -126,6 +134,10 @@ class Fence:
     def _compare(self, flight: InFlight) -> Failure | None:
         c = self._c
         self._watch.still_there()
+        ours, lost = self._scratch.spoilt()
+        if ours:
+            self._scratch.renew(ours, self._watch.set_aside)
+            self._refs_saved = False
         files = self._put_back(flight)
         moved = self._refs.moved()
         moves = self._judge.judge(moved, flight)
@@ -136,9 +148,9 @@ class Fence:
         for move in moves:
             self._secure(move, flight)
         history = self._history(flight) or mended
-        if files or moves:
+        if files or moves or ours:
             self._note()
-        return self._failure(files, moves, history)
+        return self._failure(files, moves, history, ours, lost=lost)
 
     def _put_back(self, flight: InFlight) -> list[PutBack]:
         """Put the watched files back; hooks in the task's scope are its work and stay."""
@@ -234,10 +246,18 @@ class Fence:
         return False
 
     def _failure(
-        self, files: Sequence[PutBack], moves: Sequence[Move], history: str | None
+        self,
+        files: Sequence[PutBack],
+        moves: Sequence[Move],
+        history: str | None,
+        ours: Sequence[str] = (),
+        *,
+        lost: bool = False,
     ) -> Failure | None:
         made = [str(move) for move in moves if move.grade is Grade.MADE]
-        bad = [file.told(self._c.repo.layout.top) for file in files]
+        top = self._c.repo.layout.top
+        bad = [file.told(top) for file in files]
+        bad += [_spoilt([shown(path, top) for path in ours])] if ours else []
         loudest = sorted(moves, key=lambda move: move.grade is not Grade.PUSHED)
         bad += [str(move) for move in loudest if move.grade is not Grade.MADE]
         if history is not None and not bad:
@@ -248,8 +268,16 @@ class Fence:
         more = [f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
         reason = "; ".join([*lines[:_LISTED], *more])
         halts = not all(f.done or f.added for f in files) or any(m.grade in GRAVE for m in moves)
+        halts = halts or lost
         return Failure(Outcome.TAMPERED, reason, f"{_ADVICE}\n\n{reason}", halts)
 
 
 def _is_broken(value: str | None) -> bool:
     return value is not None and not is_value(value)
+
+
+def _spoilt(names: Sequence[str]) -> str:
+    """Say which files of ours a command changed."""
+    more = f" and {len(names) - _OWN_SHOWN} more" if names[_OWN_SHOWN:] else ""
+    listed = ", ".join(f"'{name}'" for name in names[:_OWN_SHOWN])
+    return f"files of git-batch's own were changed, and are made anew: {listed}{more}"

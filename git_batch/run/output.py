@@ -49,6 +49,8 @@ def tail(path: Path, limit: int) -> bytes:
 
 def excerpt(path: Path, limit: int) -> bytes:
     """Read beginning and end of a log in `limit` bytes at most, the cut marked."""
+    if not path.is_file():  # the command removed it
+        return b""
     with _open(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)

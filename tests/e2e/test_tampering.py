@@ -406,3 +406,66 @@ def test_what_went_wrong_a_git_directory_that_is_a_file_now_was_a_bug(repo: Path
     (repo.parent / "g").rename(repo / ".git")
     write(repo, task("bad", "true"))
     here(repo, "status")
+
+
+# --- our own folder -------------------------------------------------------------------------------
+
+OWN = {
+    "a lock is planted": "touch .git/batch/scan.index.lock",
+    "a folder is planted": "mkdir .git/batch/scan.index.lock",
+    "our index is written": "echo garbage >.git/batch/scan.index",
+    "its base is written": "echo garbage >.git/batch/scan.base",
+    "our index is removed": "rm .git/batch/scan.index",
+    "what the fence knows is removed": "rm .git/batch/fence.state",
+    "the output is removed": "rm -rf .git/batch/output",
+}
+ALL = {
+    "all is removed": "rm -rf .git/batch",
+    "a file is in its place": "rm -rf .git/batch; echo x >.git/batch",
+    "a link is in its place": "mv .git/batch ../b; ln -s ../../b .git/batch; rm -rf ../b/*",
+    "a lock is removed": "rm .git/batch/run.lock",
+}
+
+
+@pytest.mark.parametrize("spoil", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("who", ["command", "check"])
+def test_what_went_wrong_what_a_task_did_in_our_folder_stopped_the_batch(
+    repo: Path, spoil: str, who: str
+) -> None:
+    (repo / "src/mine").write_text("staged\n")
+    git(repo, "add", "src/mine")
+    git(repo, "commit", "-qm", "mine")
+    before = git(repo, "ls-files", "--stage")
+    parts = [f"echo c >src/c; {spoil}"]
+    if who == "check":
+        parts = ["echo c >src/c", f"check = {json.dumps(spoil)}"]
+    write(repo, task("bad", *parts), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
+    assert "git-batch's own" in reason(repo)
+    assert git(repo, "ls-files", "--stage", ":!src/next") == before
+    git(repo, "fsck", "--strict")
+    here(repo, "resume", "--yes", status=1)
+
+
+@pytest.mark.parametrize("spoil", ALL.values(), ids=ALL)
+def test_what_went_wrong_without_our_folder_the_task_ran_again_and_again(
+    repo: Path, spoil: str
+) -> None:
+    before = git(repo, "ls-files", "--stage")
+    write(repo, task("bad", f"echo c >src/c; {spoil}"), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert outcomes(repo) == {"bad": "tampered", "next": "not_run_stopped"}
+    assert stop(repo) == "tampered"
+    assert git(repo, "ls-files", "--stage") == before
+    here(repo, "resume", "--yes", status=1)
+    assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
+
+
+def test_what_went_wrong_our_copy_was_the_very_file_of_the_persons_index(repo: Path) -> None:
+    look = 'for f in .git/batch/*; do [ "$f" -ef .git/index ] && echo "$f"; done; true'
+    run = f"({look}) >>../shared; echo $BATCH_TASK >src/$BATCH_TASK"
+    check = json.dumps(f"({look}) >>../shared")
+    write(repo, task("one", run, f"check = {check}"), task("two", run, f"check = {check}"))
+    here(repo, "start", "--yes")
+    assert (repo.parent / "shared").read_text() == ""

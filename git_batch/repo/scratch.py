@@ -1,0 +1,114 @@
+"""Our folder of a working tree, around a command: what is ours there is as we left it.
+
+A command can write into it as we can. Our index copies, locks and notes are compared by `stat`;
+what it changed or planted is put aside, and made anew by whoever uses it: an index copy by the
+next `Scanner.begin`, the fence's files by the next note. Two things can't be: a lock whose file
+was removed, since somebody else may hold another one of that name by now, and what the person's
+index was like, where both it and our copy of it were changed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
+
+from git_batch.repo.reflist import Signature, signature
+from git_batch.repo.repository import Repository
+
+_FILES = (
+    "scan.index",
+    "scan.base",
+    "scan.excludes",
+    "scan.index.lock",
+    "paths.index",
+    "paths.base",
+    "paths.index.lock",
+    "fence.state",
+    "fence.armed",
+    "fence.refs",
+    "fence.found",
+)
+_BASE = "scan.base"
+_OUTPUT = "output"
+
+
+class Scratch:
+    """What is ours in the folder, as it was noted before a command.
+
+    Args:
+        locks: paths of the files that our run locks are on.
+        memory: a file that others write as well, so only its loss counts.
+    """
+
+    def __init__(self, repo: Repository, locks: Sequence[str], memory: str) -> None:
+        self._folder, self._index = repo.scratch, repo.layout.index
+        self._locks, self._memory = tuple(locks), memory
+        self._files = tuple(os.path.join(self._folder, name) for name in _FILES)
+        self._known: dict[str, Signature | None] | None = None
+        self._index_was: Signature | None = None
+        self._remembered: bytes | None = None
+
+    def note(self) -> None:
+        """Take what is there as known, until `spoilt` was asked."""
+        self._known = {path: _look(path) for path in (*self._files, *self._locks)}
+        self._index_was = _look(self._index)
+        self._remembered = _content(self._memory)
+
+    def spoilt(self) -> tuple[list[str], bool]:
+        """List what a command changed, removed or planted.
+
+        Returns:
+            The paths, and whether one of them can't be made anew.
+        """
+        known, self._known = self._known, None
+        if known is None:
+            return [], False
+        found = [path for path, was in known.items() if _look(path) != was]
+        if not _is_folder(os.path.join(self._folder, _OUTPUT)):
+            found.append(os.path.join(self._folder, _OUTPUT))
+        if self._remembered is not None and not os.path.lexists(self._memory):
+            found.append(self._memory)
+        base = os.path.join(self._folder, _BASE) in found and _look(self._index) != self._index_was
+        return found, base or any(path in found for path in self._locks)
+
+    def renew(self, paths: Sequence[str], set_aside: Callable[[str], object]) -> None:
+        """Put aside what is there now, and make what nobody else makes."""
+        if not _is_folder(self._folder):
+            other = tempfile.mkdtemp(dir=os.path.dirname(self._folder), prefix="batch-")
+            if os.path.lexists(self._folder):
+                os.rename(self._folder, os.path.join(other, "batch"))
+            os.mkdir(self._folder, 0o700)
+            set_aside(other)
+        for path in paths:
+            if path not in self._locks:
+                set_aside(path)
+        os.makedirs(os.path.join(self._folder, _OUTPUT), mode=0o700, exist_ok=True)
+        if self._remembered is not None and not os.path.lexists(self._memory):
+            os.makedirs(os.path.dirname(self._memory), mode=0o700, exist_ok=True)
+            fd = os.open(self._memory, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(self._remembered)
+
+
+def _look(path: str) -> Signature | None:
+    try:
+        return signature(os.lstat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None

@@ -20,15 +20,13 @@ Rules of the room:
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 
 from git_batch.errors import GitError
-from git_batch.repo import pipes
+from git_batch.repo import patience
 
 LOCAL_VARIABLES = frozenset(
     {
@@ -65,9 +63,6 @@ _FOREIGN = LOCAL_VARIABLES | {
     "GIT_QUARANTINE_PATH",
     "GIT_REFLOG_ACTION",
 }
-_GRACE = 1.0
-"""Seconds in which git may tidy up when it is ended."""
-
 _FOREIGN_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 
 QUARANTINE = frozenset(
@@ -110,18 +105,6 @@ _UNATTENDED = {
     "SSH_ASKPASS": "",
     "SSH_ASKPASS_REQUIRE": "never",
 }
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End git with what it started: a program that waits for somebody would go on waiting.
-
-    Asked, it removes its locks.
-    """
-    os.killpg(child.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(_GRACE)
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 def without_git(environ: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
@@ -242,47 +225,13 @@ class Git:
                 cwd=self._directory,
                 start_new_session=True,
             ) as child:
-                stdout, stderr = self._answer(child, args, input, timeout)
+                stdout, stderr = patience.answer(child, input, timeout, self._directory)
+        except patience.InVainError as error:
+            why = f"'git {_short(args)}' failed: {error.why}"
+            raise GitError(why, *error.hints) from None
         except OSError as error:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
         return Result(child.returncode, stdout, stderr)
-
-    def _answer(
-        self,
-        child: subprocess.Popen[bytes],
-        args: Sequence[str | bytes],
-        input: bytes | None,
-        timeout: float | None,
-    ) -> tuple[bytes, bytes]:
-        """Wait for what git says, but for ever only while it has something to do.
-
-        Raises:
-            GitError: it was ended, after the time limit or because it waits for a named pipe.
-        """
-        left, patience = timeout, pipes.PATIENCE
-        while True:
-            wait = patience if left is None else min(left, patience)
-            try:
-                return child.communicate(input, wait)
-            except subprocess.TimeoutExpired:
-                why, hints = self._in_vain(left is not None and left <= wait, timeout)
-                if why:
-                    _end(child)
-                    raise GitError(f"'git {_short(args)}' failed: {why}", *hints) from None
-            left = None if left is None else left - wait
-            patience *= 2
-
-    def _in_vain(self, over: bool, timeout: float | None) -> tuple[str, tuple[str, ...]]:
-        """Say why git need not be waited for any longer, and what can be done."""
-        if over:
-            return f"no answer within {timeout:g} seconds", ()
-        pipe = pipes.in_the_way(self._directory)
-        if pipe is None:
-            return "", ()
-        return (
-            f"'{pipe}' is a named pipe, and git would wait for it for ever",
-            ("move it away, then go on: git batch resume",),
-        )
 
     def flag(self, key: str) -> bool:
         """Read a boolean of the configuration; false where it is not set."""

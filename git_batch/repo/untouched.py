@@ -15,7 +15,7 @@ from typing import Any, cast
 import pygit2
 from pygit2.enums import DiffOption
 
-from git_batch.repo.pipes import not_for_ever
+from git_batch.repo.patience import not_for_ever
 
 _ANY = DiffOption.INCLUDE_UNTRACKED | DiffOption.INCLUDE_TYPECHANGE | DiffOption.INCLUDE_UNREADABLE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.repo import pipes
+from git_batch.repo import patience
 from tests.e2e.job import batch, committed, task, write
 from tests.e2e.near import near
 
@@ -29,7 +29,7 @@ def plan(repo: Path, pipe: str, key: str) -> Path:
 def test_git_waited_for_ever_for_a_pipe_that_a_task_left(
     repo: Path, monkeypatch: pytest.MonkeyPatch, pipe: str
 ) -> None:
-    monkeypatch.setattr(pipes, "PATIENCE", 0.2)
+    monkeypatch.setattr(patience, "PATIENCE", 0.2)
     flag = plan(repo, pipe, "run")
     said = near(repo, "start", "--yes", status=1)
     assert f"'{pipe}' {SAID}" in said.err
@@ -50,7 +50,7 @@ def test_libgit2_waited_for_ever_for_a_pipe_that_a_check_left(repo: Path) -> Non
 def test_a_pipe_by_another_name_is_nobodys_business(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".gitignore").write_text("")
-    assert pipes.in_the_way(str(tmp_path)) is None
+    assert patience.in_the_way(str(tmp_path)) is None
     (tmp_path / "a").mkdir()
     os.mkfifo(tmp_path / "a" / ".gitignore")
-    assert pipes.in_the_way(str(tmp_path)) == "a/.gitignore"
+    assert patience.in_the_way(str(tmp_path)) == "a/.gitignore"

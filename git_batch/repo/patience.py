@@ -1,0 +1,111 @@
+"""Waiting for git and libgit2, but not for ever.
+
+git opens the `.gitignore` and the `.gitattributes` of each folder whatever they are, and a task can
+make a named pipe of that name: whoever opens one waits until somebody writes into it. Nothing would
+ever end that wait: no time limit of a task, and no signal to us. So a git that takes its time is
+looked after, and what libgit2 does is ended by an alarm.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+PATIENCE = 2.0
+"""Seconds after which what git may be waiting for is looked for."""
+
+_GRACE = 1.0
+"""Seconds in which git may tidy up when it is ended."""
+
+_READ = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
+
+
+class InVainError(Exception):
+    """A git that need not be waited for any longer, why, and what can be done; it was ended."""
+
+    def __init__(self, why: str, *hints: str) -> None:
+        super().__init__(why)
+        self.why, self.hints = why, hints
+
+
+def answer(
+    child: subprocess.Popen[bytes], input: bytes | None, timeout: float | None, top: str
+) -> tuple[bytes, bytes]:
+    """Wait for what a git says, as long as it has something to do.
+
+    Args:
+        child: it leads a process group of its own.
+        timeout: seconds; None is no limit.
+        top: the directory that it works on.
+
+    Raises:
+        InVainError: the time is over, or it waits for a named pipe.
+    """
+    left, wait = timeout, PATIENCE
+    while True:
+        this = wait if left is None else min(left, wait)
+        try:
+            return child.communicate(input, this)
+        except subprocess.TimeoutExpired:
+            if left is not None and left <= this:
+                _end(child)
+                raise InVainError(f"no answer within {timeout:g} seconds") from None
+        pipe = in_the_way(top)
+        if pipe is not None:
+            _end(child)
+            raise InVainError(
+                f"'{pipe}' is a named pipe, and git would wait for it for ever",
+                "move it away, then go on: git batch resume",
+            )
+        left = None if left is None else left - this
+        wait *= 2
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End git with what it started: a program that waits for somebody would go on waiting.
+
+    Asked, it removes its locks.
+    """
+    os.killpg(child.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def in_the_way(top: str) -> str | None:
+    """Name a pipe below a directory that git would open, by its path from there; None if none."""
+    for folder, folders, files in os.walk(top):
+        with suppress(ValueError):
+            folders.remove(".git")
+        for name in _READ.intersection(files):
+            path = os.path.join(folder, name)
+            with suppress(FileNotFoundError):
+                if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    return os.path.relpath(path, top)
+    return None
+
+
+@contextmanager
+def not_for_ever() -> Iterator[None]:
+    """Have what libgit2 waits for in this block fail after a while, instead of waiting on.
+
+    A signal ends the wait: open(2) is not taken up again after it. Only the main thread can take
+    one; and where somebody else uses this alarm it stays theirs.
+    """
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -2,9 +2,10 @@
 
 A command can write into it as we can. Our index copies, locks and notes are compared by `stat`;
 what it changed or planted is put aside, and made anew by whoever uses it: an index copy by the
-next `Scanner.begin`, the fence's files by the next note. Two things can't be: a lock whose file
-was removed, since somebody else may hold another one of that name by now, and what the person's
-index was like, where both it and our copy of it were changed.
+next `Scanner.begin`, the fence's files by the next note. What the person's index was like before is
+kept in memory, as long as that is no burden: where both it and our copy of it were changed, marks
+that hide files are still told from the person's own. One thing can't be made anew: a lock whose
+file was removed, since somebody else may hold another one of that name by now.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _FILES = (
     "fence.found",
 )
 _BASE = "scan.base"
+_IN_MEMORY = 4 << 20
+"""Bytes of an index up to which it is kept in memory; a larger one has its copy only."""
 _OUTPUT = "output"
 
 
@@ -46,6 +49,8 @@ class Scratch:
         self._folder, self._index = repo.scratch, repo.layout.index
         self._locks, self._memory = tuple(locks), memory
         self._files = tuple(os.path.join(self._folder, name) for name in _FILES)
+        self._base = os.path.join(self._folder, _BASE)
+        self._before: tuple[Signature | None, bytes | None] = (None, None)
         self._known: dict[str, Signature | None] | None = None
         self._index_was: Signature | None = None
         self._remembered: bytes | None = None
@@ -54,6 +59,9 @@ class Scratch:
         """Take what is there as known, until `spoilt` was asked."""
         self._known = {path: _look(path) for path in (*self._files, *self._locks)}
         self._index_was = _look(self._index)
+        base = self._known[self._base]
+        if self._before[0] != base:
+            self._before = (base, _content(self._base, _IN_MEMORY))
         self._remembered = _content(self._memory)
 
     def spoilt(self) -> tuple[list[str], bool]:
@@ -70,8 +78,9 @@ class Scratch:
             found.append(os.path.join(self._folder, _OUTPUT))
         if self._remembered is not None and not os.path.lexists(self._memory):
             found.append(self._memory)
-        base = os.path.join(self._folder, _BASE) in found and _look(self._index) != self._index_was
-        return found, base or any(path in found for path in self._locks)
+        unknown = self._base in found and self._before[1] is None
+        lost = unknown and _look(self._index) != self._index_was
+        return found, lost or any(path in found for path in self._locks)
 
     def renew(self, paths: Sequence[str], set_aside: Callable[[str], object]) -> None:
         """Put aside what is there now, and make what nobody else makes."""
@@ -85,11 +94,9 @@ class Scratch:
             if path not in self._locks:
                 set_aside(path)
         os.makedirs(os.path.join(self._folder, _OUTPUT), mode=0o700, exist_ok=True)
-        if self._remembered is not None and not os.path.lexists(self._memory):
-            os.makedirs(os.path.dirname(self._memory), mode=0o700, exist_ok=True)
-            fd = os.open(self._memory, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(self._remembered)
+        for path, content in ((self._memory, self._remembered), (self._base, self._before[1])):
+            if content is not None and not os.path.lexists(path):
+                _make(path, content)
 
 
 def _look(path: str) -> Signature | None:
@@ -106,9 +113,19 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def _content(path: str) -> bytes | None:
+def _content(path: str, most: int | None = None) -> bytes | None:
+    """Read a file; None if there is none, or it has more than so many bytes."""
     try:
         with open(path, "rb") as file:
+            if most is not None and os.fstat(file.fileno()).st_size > most:
+                return None
             return file.read()
     except OSError:
         return None
+
+
+def _make(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)

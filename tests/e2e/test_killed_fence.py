@@ -136,7 +136,7 @@ def test_what_works_on_files_is_refused_and_runs_nothing(repo: Path, mark: Path,
     here(repo, "recover", status=None)
     assert not mark.exists()
     refused(repo, "start", "other.toml", "--dry-run")
-    here(repo, "resume", told_batch(repo), "--put-back", status=1)
+    here(repo, "resume", told_batch(repo), "--put-back", status=3)  # it is abandoned
     assert not mark.exists()
 
 

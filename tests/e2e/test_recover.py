@@ -187,4 +187,4 @@ def test_what_went_wrong_resume_knew_of_no_batch_where_the_record_was_deleted(to
     ref = record(top)
     git(top, "update-ref", "-d", ref)
     (hint,) = near(top, "resume", status=3).hints
-    assert hint == "git batch recover batch/demo"
+    assert hint == "get it: git batch recover batch/demo"

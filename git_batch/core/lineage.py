@@ -144,10 +144,11 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
 def back_to(branch: str, head: Oid) -> str:
     """Give the command that puts a branch back to its recorded head, wherever it is pasted.
 
-    Git refuses it rather than lose a change that is not committed; what the branch held besides
-    stays in its reflog.
+    Git refuses it rather than lose a change that is not committed; what the branch held besides is
+    kept by a branch of its own first.
     """
-    return f"git switch {word(branch)} && git reset --keep {head}"
+    aside = f"git branch {word(branch + '-aside')}"
+    return f"git switch {word(branch)} && {aside} && git reset --keep {head}"
 
 
 def compare(base: Oid, head: Oid, tip: Oid) -> str:

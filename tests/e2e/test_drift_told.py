@@ -40,7 +40,9 @@ def test_what_went_wrong_a_report_knew_nothing_of_drift(top: Path, form: tuple[s
     shown = unescape(said(near(top, *form, "demo")))
     assert "history rewritten: " in shown
     assert f"batch/demo at {now[:10]}, recorded at {head[:10]}" in shown
-    assert f"git switch batch/demo && git reset --keep {head}" in shown
+    assert (
+        f"git switch batch/demo && git branch batch/demo-aside && git reset --keep {head}" in shown
+    )
     assert f"git range-diff {git(top, 'rev-parse', 'main')} {head} {now}" in shown
 
 
@@ -65,7 +67,7 @@ def test_the_way_back_after_an_amend_works_from_any_branch(top: Path, here: bool
     git(top, "commit", "-q", "--amend", "-m", "other")
     if not here:
         git(top, "switch", "-q", "main")
-    way = f"git switch batch/demo && git reset --keep {head}"
+    way = f"git switch batch/demo && git branch batch/demo-aside && git reset --keep {head}"
     assert re.search(rf"next: +{re.escape(way)}\n", near(top, "status", "demo").out)
     assert near(top, "push", "nowhere", "demo", status=4).hints[0] == way
     assert way in near(top, "verify", "demo", status=4).out

@@ -48,7 +48,9 @@ def test_an_amended_commit_is_told_with_both_ids_and_a_way_out(top: Path) -> Non
     assert new in said
     (drift,) = json.loads(near(top, "verify", "--json", status=4).out)["drift"]
     assert (drift["kind"], drift["commit"]) == ("history rewritten", new)
-    assert drift["way_out"].startswith("git switch batch/demo && git reset --keep ")
+    assert drift["way_out"].startswith(
+        "git switch batch/demo && git branch batch/demo-aside && git reset --keep "
+    )
     assert drift["look"].startswith("git range-diff ")
     pasted(top, drift["look"])
     pasted(top, drift["way_out"])

@@ -65,7 +65,9 @@ def test_what_went_wrong_undo_took_an_amended_branch_for_one_not_checked_out(
     done = near(top, "undo", "three", status=3)
     assert done.err.startswith("error: history rewritten: ")
     assert "not checked out" not in done.err
-    assert done.hints == [f"git switch {BRANCH} && git reset --keep {head}"]
+    assert done.hints == [
+        f"git switch {BRANCH} && git branch {BRANCH}-aside && git reset --keep {head}"
+    ]
     subprocess.run(done.hints[0], shell=True, cwd=top, check=True, capture_output=True)
     assert git(top, "rev-parse", "HEAD") == head
     git(top, "switch", "-q", "main")

@@ -89,7 +89,9 @@ class TestRewrites:
         assert done.status == 0
         assert "warning: this amend broke a batch's branch" in done.said
         assert f"hint: before, the branch was at {before}" in done.said
-        assert f"hint: git switch batch/demo && git reset --keep {before}" in done.said
+        aside = "git branch batch/demo-aside"
+        way = f"git switch batch/demo && {aside} && git reset --keep {before}"
+        assert f"hint: {way}" in done.said
 
     def test_rebase_is_told_at_once(self, top: Path) -> None:
         git(top, "switch", "-q", "main")

@@ -16,6 +16,7 @@ from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
 from git_batch.repo import claims
+from git_batch.repo.claims import RemoteClaims
 from git_batch.repo.commits import Idents
 from git_batch.run.claiming import remote_claims
 
@@ -35,20 +36,26 @@ def let_go(session: Session, state: BatchState, note: Callable[[str], None]) -> 
     """Let go of slug and tasks, on a remote as well, if the batch is over; give the state back."""
     if state.status in _OVER:
         claims.release(session.repo, session.refs, state.slug, state.batch_id)
-        remote = remote_claims(session.repo, state)
-        try:
-            if remote is not None:
-                remote.release_all()
-        except GitError as error:
-            note(error.message)
+        _on_remote(session, state, note, RemoteClaims.release_all)
     return state
 
 
 def let_go_of_task(session: Session, state: BatchState, task: TaskId) -> None:
     """Let go of the claim on a task that a person took out while it was in flight."""
+    _on_remote(session, state, session.note, lambda remote: remote.release(task))
+
+
+def _on_remote(
+    session: Session,
+    state: BatchState,
+    note: Callable[[str], None],
+    act: Callable[[RemoteClaims], None],
+) -> None:
+    """Do something about the claims on a remote, if there are any; note that it failed."""
     remote = remote_claims(session.repo, state)
+    if remote is None:
+        return
     try:
-        if remote is not None:
-            remote.release(task)
+        act(remote)
     except GitError as error:
-        session.note(error.message)
+        note(error.message)

@@ -25,14 +25,7 @@ from git_batch.core.decisions import replaying
 from git_batch.core.evolve import evolve
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
-from git_batch.core.model import (
-    BatchState,
-    Budget,
-    InFlight,
-    Plan,
-    Task,
-    TaskRecord,
-)
+from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import (
     RESUMABLE,
     REWORKABLE,

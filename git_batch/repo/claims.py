@@ -205,7 +205,7 @@ class RemoteClaims:
             GitError: the remote can't be reached.
         """
         self._held.clear()
-        for ref, held in self._listed(f"{NAMESPACE}{self._slug}/*").items():
+        for ref, held in self._listed(f"{claims_on(self._slug)}*").items():
             if self._is_ours(held):
                 self._delete(ref, held)
 

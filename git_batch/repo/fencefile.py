@@ -41,6 +41,8 @@ from git_batch.repo.surveying import Survey
 
 _STATE, _ARMED = "fence.state", "fence.armed"
 _REFS, _FOUND = "fence.refs", "fence.found"
+FILES = (_STATE, _ARMED, _REFS, _FOUND)
+"""Names of the files, in our scratch directory of a working tree."""
 _NEW = ".new"
 _MAGIC = b"git-batch fence "
 _VERSION = b"1"

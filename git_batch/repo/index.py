@@ -28,6 +28,9 @@ from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT, held
 from git_batch.repo.trees import EMPTY_BLOB, Change
 
+MINE, BASE = "paths.index", "paths.base"
+"""Names of the scratch files: the index to be, and what it was made from."""
+
 _SWAPS = 5
 _AS_ARGUMENTS = 200
 _Leaf = tuple[int, Oid]
@@ -116,8 +119,8 @@ class PersonIndex:
         self._git = repo.git
         self._path = repo.layout.index
         self._lock = repo.layout.index + ".lock"
-        self._mine = os.path.join(repo.scratch, "paths.index")
-        self._base = os.path.join(repo.scratch, "paths.base")
+        self._mine = os.path.join(repo.scratch, MINE)
+        self._base = os.path.join(repo.scratch, BASE)
 
     def recover(self, *copies: str) -> bool:
         """Remove an `index.lock` that a crash of ours left; True if there was one.

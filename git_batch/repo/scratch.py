@@ -15,23 +15,20 @@ import stat
 import tempfile
 from collections.abc import Callable, Sequence
 
+from git_batch.repo import fencefile, index, worktree
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Repository
 
 _FILES = (
-    "scan.index",
-    "scan.base",
-    "scan.excludes",
-    "scan.index.lock",
-    "paths.index",
-    "paths.base",
-    "paths.index.lock",
-    "fence.state",
-    "fence.armed",
-    "fence.refs",
-    "fence.found",
+    worktree.INDEX,
+    worktree.BASE,
+    worktree.EXCLUDES,
+    f"{worktree.INDEX}.lock",
+    index.MINE,
+    index.BASE,
+    f"{index.MINE}.lock",
+    *fencefile.FILES,
 )
-_BASE = "scan.base"
 _IN_MEMORY = 4 << 20
 """Bytes of an index up to which it is kept in memory; a larger one has its copy only."""
 _OUTPUT = "output"
@@ -49,7 +46,7 @@ class Scratch:
         self._folder, self._index = repo.scratch, repo.layout.index
         self._locks, self._memory = tuple(locks), memory
         self._files = tuple(os.path.join(self._folder, name) for name in _FILES)
-        self._base = os.path.join(self._folder, _BASE)
+        self._base = os.path.join(self._folder, worktree.BASE)
         self._before: tuple[Signature | None, bytes | None] = (None, None)
         self._known: dict[str, Signature | None] | None = None
         self._index_was: Signature | None = None

@@ -38,6 +38,9 @@ from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup
 from git_batch.repo.untouched import is_untouched
 
+INDEX, BASE, EXCLUDES = "scan.index", "scan.base", "scan.excludes"
+"""Names of the scratch files: the private index, what it was made from, and more to ignore."""
+
 _IN_PROCESS = 512 * 1024
 """Bytes of an index up to which libgit2 writes its tree and compares it with the files. Above,
 git's threads are faster, and unlike libgit2 it stores the known subtrees in the index, so that they
@@ -65,8 +68,8 @@ class Scanner:
     def __init__(self, repo: Repository, excluded: Sequence[bytes] = ()) -> None:
         self.repo = repo
         self.person = PersonIndex(repo)
-        self.private = os.path.join(repo.scratch, "scan.index")
-        self.base = os.path.join(repo.scratch, "scan.base")
+        self.private = os.path.join(repo.scratch, INDEX)
+        self.base = os.path.join(repo.scratch, BASE)
         self.problems: tuple[bytes, ...] = ()
         self.raw = False
         self._files = frozenset(path for path in excluded if not path.endswith(b"/"))
@@ -283,7 +286,7 @@ class Scanner:
 
     def _exclude(self) -> tuple[str, str]:
         """Write the excludes file; return git's option that names it."""
-        path = os.path.join(self.repo.scratch, "scan.excludes")
+        path = os.path.join(self.repo.scratch, EXCLUDES)
         home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
         own = os.fsencode(os.path.join(home, "git", "ignore"))
         if self.repo.config.has("core.excludesfile"):

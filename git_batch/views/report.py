@@ -99,7 +99,7 @@ def report_json(
 ) -> dict[str, Any]:
     """Give the status, each task's attempts besides, and the next commands."""
     board = Board(state, plan, live=live, around=around)
-    result = board_json(board, around)
+    result = board_json(board)
     for standing, task in zip(board, result["tasks"], strict=True):
         task["history"] = history_json(board, standing)
     result["next_commands"] = list_next(board)

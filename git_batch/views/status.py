@@ -157,12 +157,12 @@ def status_json(
     """Give where a batch and each of its tasks stand; the keys are a contract."""
     from git_batch.views.standing import Board  # the text does without, and must be fast
 
-    return board_json(Board(state, plan, live=live, around=around), around)
+    return board_json(Board(state, plan, live=live, around=around))
 
 
-def board_json(board: Board, around: Around) -> dict[str, Any]:
+def board_json(board: Board) -> dict[str, Any]:
     """Give the status of a board that exists already."""
-    state = board.state
+    state, around = board.state, board.around or Around(None)
     standings = list(board)
     stop = stop_of(state.status, state.stop)
     ways = actions_of(state.status, state.stop, state.next_action, live=board.live, around=around)

@@ -91,7 +91,9 @@ def _unlisted(repo: Repository, found: Collection[str]) -> list[BatchId]:
         names = os.listdir(os.path.join(repo.layout.common_dir, RECORDS))
     except OSError:
         return []
-    return [BatchId(n) for n in sorted(names) if BATCH_ID.match(n) and RECORDS + n not in found]
+    left = (n for n in sorted(names) if BATCH_ID.match(n) and RECORDS + n not in found)
+    # One that has come since git was asked holds an id: somebody begins a batch just now.
+    return [BatchId(n) for n in left if not repo.git.refs(RECORDS + n)]
 
 
 def _lost(batch: BatchId) -> Summary:

@@ -38,6 +38,7 @@ from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
 from git_batch.repo.fence import PutBack, Watch, shown
+from git_batch.repo.here import here
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Layout, Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
@@ -71,7 +72,7 @@ def take_up(start: str, ways: Ways, at: datetime, note: Note) -> None:
         PreconditionError: something is not as it was, or a process of that run is alive.
         LockedError: somebody began to work here meanwhile.
     """
-    layout = _found(start, os.environ)
+    layout = _found(here(start), os.environ)
     if layout is None or live(Repository(layout)):
         return
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
+from git_batch.repo.here import here
 from git_batch.repo.locks import LOCK_NAME
 from git_batch.repo.repository import Repository, discover
 
@@ -142,7 +143,8 @@ def outside_of_tasks() -> None:
 
 def top_or_here() -> str:
     """Give the top of the working tree, or this directory where there is no repository."""
+    place = here()
     try:
-        return discover(os.getcwd()).top
+        return discover(place).top
     except PreconditionError:
-        return os.getcwd()
+        return place

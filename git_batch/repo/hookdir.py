@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from git_batch.errors import UsageError
 from git_batch.repo.git import Git
+from git_batch.repo.here import here
 from git_batch.repo.repository import Repository
 
 PROBE = "GIT_BATCH_PROBE"
@@ -48,7 +49,7 @@ class HookHost:
     """A repository, bare or not, whose hooks are looked at or changed."""
 
     def __init__(self, start: str = ".") -> None:
-        self._git, self.top, self._common, self.bare = _found(os.path.abspath(start))
+        self._git, self.top, self._common, self.bare = _found(here(start))
 
     def place(self) -> HookPlace:
         """Find the directory in which git looks for hooks."""

@@ -18,6 +18,7 @@ from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import GitError
 from git_batch.repo.git import QUARANTINE, Git
+from git_batch.repo.here import here
 from git_batch.repo.objects import ObjectReader, is_ancestor, seen_of
 
 
@@ -54,11 +55,11 @@ class PushedRepository:
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        named, here = environ.get("GIT_DIR"), os.getcwd()
-        self.git_dir = os.path.abspath(named or ".git")
+        named = environ.get("GIT_DIR")
+        self.git_dir = here(named or ".git")
         # Without a working tree: nothing that a hook reads needs one.
         self.tracked: dict[BatchId, Oid] = {}
-        self.git = Git(self.git_dir if named else None, here, keep=QUARANTINE, bare=True)
+        self.git = Git(self.git_dir if named else None, here(), keep=QUARANTINE, bare=True)
 
     @property
     def common_dir(self) -> str:

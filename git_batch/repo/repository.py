@@ -27,6 +27,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
 from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
+from git_batch.repo.here import here
 from git_batch.repo.status import STATUS, Entry, parse
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Repository:
     @classmethod
     def open(cls, start: str = ".") -> Repository:
         """Open the repository that a directory belongs to; errors as of `discover`."""
-        return cls(discover(os.path.abspath(start)))
+        return cls(discover(here(start)))
 
     @cached_property
     def objects(self) -> pygit2.Repository:

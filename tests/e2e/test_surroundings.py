@@ -1,0 +1,28 @@
+"""What surrounds a command and has nothing to do with it: it must not stand in its way."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.job import LIMIT, argv
+from tests.e2e.scene import environment
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["start --yes", "resume", "status", "check plan.toml", "new", "verify", "hooks status",
+     "hooks run pre-push"],
+)  # fmt: skip
+def test_in_a_directory_that_is_gone_every_command_was_a_bug(tmp_path: Path, line: str) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"rmdir {shlex.quote(str(gone))}; exec {shlex.join(argv(*line.split()))}"
+    done = subprocess.run(["sh", "-c", script], cwd=gone, env=environment(), timeout=LIMIT,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == 3
+    assert "error: can't say what the current directory is: No such file" in done.stderr
+    assert "hint: if it was removed" in done.stderr

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pygit2
-from pygit2.enums import FileMode
-
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.repo import commits
+from git_batch.repo.libgit2 import FileMode, pygit2
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import Changes, write_blob, write_paths

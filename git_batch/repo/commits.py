@@ -17,9 +17,7 @@ import os
 from datetime import datetime, timedelta, timezone
 from typing import cast
 
-import pygit2
 from msgspec import Struct
-from pygit2.enums import ObjectType
 
 from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid
@@ -27,6 +25,7 @@ from git_batch.core.model import Actor
 from git_batch.core.values import replace
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import signing
+from git_batch.repo.libgit2 import ObjectType, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_object
 

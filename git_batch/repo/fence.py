@@ -26,7 +26,6 @@ import time
 from collections.abc import Sequence
 from hashlib import sha256
 
-import pygit2
 from msgspec import Struct
 
 from git_batch.errors import GitError
@@ -34,6 +33,7 @@ from git_batch.repo import surveying
 from git_batch.repo.fencefile import FenceFile, Standing
 from git_batch.repo.index import parents
 from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
+from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.reflist import is_value
 from git_batch.repo.repository import Repository
 

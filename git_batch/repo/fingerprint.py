@@ -19,11 +19,9 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 
-import pygit2
-from pygit2.enums import FileMode
-
 from git_batch.core.ids import Oid
 from git_batch.core.model import Command, Plan, Task
+from git_batch.repo.libgit2 import FileMode, pygit2
 from git_batch.repo.repository import Repository
 
 Fingerprint = tuple[tuple[str, str], ...]

@@ -6,11 +6,11 @@ one tree to another. A conflict is an answer, not an error.
 
 from __future__ import annotations
 
-import pygit2
 from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.repository import Repository
 
 

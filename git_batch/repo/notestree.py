@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-import pygit2
-from pygit2.enums import FileMode
-
 from git_batch.core import canonical, record
 from git_batch.core import events as ev
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Plan
 from git_batch.errors import RecordError
+from git_batch.repo.libgit2 import FileMode, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import Changes, write_blob, write_paths
 

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-import pygit2
-from pygit2.enums import FileMode
-
 from git_batch.core import canonical, record
 from git_batch.core.chain import newest_event
 from git_batch.core.ids import Oid
@@ -20,6 +17,7 @@ from git_batch.core.standing import TaskStatus
 from git_batch.errors import GitError, RecordError
 from git_batch.repo import commits
 from git_batch.repo.journal import read_at
+from git_batch.repo.libgit2 import FileMode, pygit2
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_blob

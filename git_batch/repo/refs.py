@@ -14,11 +14,10 @@ import random
 import time
 from collections.abc import Callable, Mapping
 
-import pygit2
-
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError, StaleError
 from git_batch.repo import durability, stalelocks
+from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
 

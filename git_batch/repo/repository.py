@@ -33,9 +33,8 @@ from git_batch.repo.status import STATUS, Entry, parse
 if TYPE_CHECKING:
     # At run time they are imported on first use: `git batch status` needs neither, and the first
     # costs ten times what it may.
-    import pygit2
-
     from git_batch.repo.config import Config
+    from git_batch.repo.libgit2 import pygit2
 
 _QUESTIONS = (
     "rev-parse",
@@ -197,7 +196,7 @@ class Repository:
         Raises:
             PreconditionError: libgit2 does not know an extension of the repository.
         """
-        import pygit2
+        from git_batch.repo.libgit2 import pygit2
 
         pygit2.settings.owner_validation = False
         pygit2.settings.set_extensions(["partialclone"])

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 
-import pygit2
 from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.objects import EMPTY_TREE, entries
 
 DIRECTORY = 0o040000

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pygit2
-from pygit2.enums import FileMode, ObjectType
-
 from git_batch.errors import GitError
+from git_batch.repo.libgit2 import FileMode, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE
 
 Changes = dict[str, tuple[pygit2.Oid, int] | None]

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import pygit2
-from pygit2.enums import DiffOption
-
+from git_batch.repo.libgit2 import DiffOption, pygit2
 from git_batch.repo.patience import not_for_ever
 
 _ANY = DiffOption.INCLUDE_UNTRACKED | DiffOption.INCLUDE_TYPECHANGE | DiffOption.INCLUDE_UNREADABLE

@@ -26,13 +26,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-import pygit2
-from pygit2.enums import Option
-
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
 from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
+from git_batch.repo.libgit2 import Option, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup

@@ -8,8 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.job import LIMIT, argv
+from tests.e2e.job import LIMIT, argv, committed, task, write
 from tests.e2e.scene import environment
+
+
+def test_certificates_that_are_gone_kept_every_command_from_the_repository(repo: Path) -> None:
+    seen = repo.parent / "seen"
+    write(repo, task("one", f"echo $SSL_CERT_FILE:$SSL_CERT_DIR >{seen}; echo 1 >src/1"))
+    env = environment() | {"SSL_CERT_FILE": "/nowhere/ca.pem", "SSL_CERT_DIR": "/nowhere"}
+    done = subprocess.run(argv("start", "--yes"), cwd=repo, env=env, timeout=LIMIT)
+    assert done.returncode == 0
+    assert committed(repo) == ["one"]
+    assert seen.read_text() == "/nowhere/ca.pem:/nowhere\n"  # a task's own tools need it
 
 
 @pytest.mark.parametrize(

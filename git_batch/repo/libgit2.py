@@ -1,0 +1,31 @@
+"""pygit2 for the rest of this room, imported in a way that no certificate can stand in.
+
+While it is imported, pygit2 has OpenSSL load whatever certificates Python trusts, and where that
+fails the import fails: a `SSL_CERT_FILE` that names a file that is gone, a container without
+certificates, another distribution's Python. Nothing of ours reaches a network through libgit2 (git
+does), so no file is named to it, and a directory that it would look into when it needs one. Not to
+read some 150 certificates is also an eighth of the time that importing it takes.
+
+Whatever else imports pygit2 before does it without this: `pyproject.toml` lets nobody.
+"""
+
+from __future__ import annotations
+
+import os
+
+_PLACES = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.sep}
+"""No regular file, so that none is named; a directory that is always there."""
+
+_before = {name: os.environ.get(name) for name in _PLACES}
+os.environ.update(_PLACES)
+try:
+    import pygit2
+    from pygit2.enums import DiffOption, FileMode, ObjectType, Option
+finally:
+    for _name, _value in _before.items():
+        if _value is None:
+            del os.environ[_name]
+        else:
+            os.environ[_name] = _value
+
+__all__ = ["DiffOption", "FileMode", "ObjectType", "Option", "pygit2"]

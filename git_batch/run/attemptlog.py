@@ -8,11 +8,14 @@ local logs ref; the record holds its size and digest only (storage.md; logs may 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from git_batch.core.attempt import LogRef
+from git_batch.core.redaction import Redaction
 from git_batch.run.output import excerpt
 
 KEPT = 1 << 20
@@ -20,10 +23,15 @@ KEPT = 1 << 20
 
 
 class Piece(Struct):
-    """One command of an attempt: what was run, where its output is, and how it ended."""
+    """One command of an attempt: what was run, where its output is, and how it ended.
+
+    Attributes:
+        hide: takes out of what it says the secrets that it was given.
+    """
 
     title: str
     path: Path
+    hide: Redaction
     ending: str = ""
 
 
@@ -48,11 +56,12 @@ class AttemptLog:
     def recover(self) -> None:
         """Take up the files that a crashed run left."""
         names = sorted(self._dir.glob("*.log")) if self._dir.is_dir() else []
-        self._pieces = [Piece("(output of a run that was cut short)", path) for path in names]
+        title, hide = "(output of a run that was cut short)", Redaction({})
+        self._pieces = [Piece(title, path, hide) for path in names]
 
-    def add(self, title: str) -> Piece:
-        """Name the file for the next command's output."""
-        piece = Piece(title, self._dir / f"{len(self._pieces):03d}.log")
+    def add(self, title: str, env: Mapping[str, str] = MappingProxyType({})) -> Piece:
+        """Name the file for the output of the next command, which is given `env`."""
+        piece = Piece(title, self._dir / f"{len(self._pieces):03d}.log", Redaction(env))
         self._pieces.append(piece)
         return piece
 

@@ -20,6 +20,7 @@ from git_batch.repo.attempts import log_path, logs_ref
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.context import RunContext
 from git_batch.run.pausing import CutShort
+from git_batch.run.saying import last_of
 from git_batch.run.tasks import TaskRunner
 
 _LOG = TaskId("baseline")
@@ -83,7 +84,7 @@ def _closed(context: RunContext, failure: Failure) -> Closed:
     c = context
     c.logs.put(0, _LOG, 0, c.log.text())
     c.logs.publish(c.now())
-    last = failure.feedback.strip().rsplit("\n", 1)[-1].strip()[:200]
+    last = last_of(failure.feedback)
     said = f": {last}" if last and last != failure.reason else ""
     return Closed(
         c.now(),

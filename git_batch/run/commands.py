@@ -19,6 +19,7 @@ from git_batch.run.attemptlog import Piece
 from git_batch.run.context import RunContext
 from git_batch.run.output import excerpt
 from git_batch.run.process import Ended, How, Limits, run
+from git_batch.run.saying import heard, last_line
 
 BLOCKED_STATUS, NOT_NOW_STATUS = 125, 75
 FEEDBACK = 8192
@@ -80,7 +81,7 @@ class Commands:
         """Run any command of the attempt; its output becomes a piece of the attempt's log."""
         c = self._c
         c.group.inside()
-        piece = c.log.add(title)
+        piece = c.log.add(title, env)
         ended = run(
             argv,
             cwd=c.top,
@@ -140,12 +141,12 @@ def failure_of(context: RunContext, task: Task, ended: Ended, piece: Piece) -> F
         outcome = _HOWS[ended.how]
         return Failure(outcome, _reason("the command", ended))
     if blocked or ended.status == BLOCKED_STATUS:
-        said = blocked or _last_line(piece) or "the command says that it can't be done (exit 125)"
+        said = blocked or last_line(piece) or "the command says that it can't be done (exit 125)"
         return Failure(Outcome.BLOCKED, said)
     if ended.status == NOT_NOW_STATUS or (ended.status and _says_not_now(task, piece)):
         return Failure(Outcome.STOPPED, "the command says 'not now'")
     if ended.status:
-        last = _last_line(piece)
+        last = last_line(piece)
         told = f": {last}" if last else ""
         return Failure(Outcome.RUN_FAILED, f"the command exited with {ended.status}{told}")
     return None
@@ -164,7 +165,7 @@ def check_failure(ended: Ended, piece: Piece) -> Failure | None:
         return None
     if ended.how is How.INTERRUPTED:
         return Failure(Outcome.INTERRUPTED, "interrupted")
-    output = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
+    output = heard(piece, FEEDBACK)
     reason = _reason(f"check '{piece.title}'", ended)
     feedback = f"{reason}\n\n{output}".strip()
     return Failure(Outcome.CHECK_FAILED, reason, feedback)
@@ -183,8 +184,3 @@ def _reason(what: str, ended: Ended) -> str:
     if ended.how is How.NOT_FOUND:
         return f"{what} could not be started: {ended.reason}"
     return f"{what} was ended: {ending(ended)}"
-
-
-def _last_line(piece: Piece) -> str:
-    text = excerpt(piece.path, 4096).decode("utf-8", "replace").strip()
-    return text.rsplit("\n", 1)[-1].strip()[:200]

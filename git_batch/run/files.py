@@ -21,6 +21,7 @@ from pathlib import Path
 from git_batch.core import template
 from git_batch.core.attempt import Usage
 from git_batch.core.model import BatchState, InFlight, Plan, Task
+from git_batch.core.redaction import Redaction
 from git_batch.core.values import replace
 from git_batch.repo.git import clean_environment
 
@@ -60,6 +61,7 @@ class TaskFiles:
             "BATCH_USAGE": str(self.usage),
             "BATCH_BLOCKED": str(self.blocked),
         }
+        self._hide = Redaction(self._fixed)
 
     def close(self) -> None:
         """Remove the directory."""
@@ -67,6 +69,7 @@ class TaskFiles:
 
     def begin(self, task: Task, flight: InFlight) -> None:
         """Lay out the files of an attempt; what an earlier one wrote goes."""
+        self._hide = Redaction({**self._fixed, **dict(task.env)})
         for path in (self.prompt, self.feedback, self.message, self.usage, self.blocked, self.diff):
             with suppress(FileNotFoundError):
                 path.unlink()
@@ -116,11 +119,15 @@ class TaskFiles:
 
     def body(self) -> bytes:
         """Read what the command wants in the commit's body; empty if it said nothing."""
-        return (_read(self.message) or "").strip().encode("utf-8", "replace")
+        return self.hide(_read(self.message) or "").strip().encode("utf-8", "replace")
 
     def blocked_by(self) -> str:
         """Read why the command can't go on without a person; empty if it said nothing."""
-        return (_read(self.blocked) or "").strip()
+        return self.hide(_read(self.blocked) or "").strip()
+
+    def hide(self, text: str) -> str:
+        """Take the secrets out of a text that the attempt in flight may have said."""
+        return self._hide(text)
 
     def used(self, task: Task) -> Usage:
         """Read what the command says it used; of an agent, what it does not say is noted."""

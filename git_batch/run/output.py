@@ -63,6 +63,15 @@ def excerpt(path: Path, limit: int) -> bytes:
         return (head + mark(size - kept) + file.read(end))[:limit]
 
 
+def cut(data: bytes, limit: int) -> bytes:
+    """Keep beginning and end of what was read, as `excerpt` does of a file."""
+    if len(data) <= limit:
+        return data
+    kept = max(0, limit - MARK_ROOM)
+    head, end = kept // 2, kept - kept // 2
+    return (data[:head] + mark(len(data) - kept) + data[len(data) - end :])[:limit]
+
+
 def digest(path: Path) -> tuple[int, str]:
     """Return the size of a log in bytes and its SHA-256 in hexadecimal."""
     with _open(path) as file:

@@ -17,8 +17,8 @@ from git_batch.core.standing import Outcome
 from git_batch.repo.trees import paths_of
 from git_batch.run.commands import BLOCKED_STATUS, FEEDBACK, limits
 from git_batch.run.context import RunContext
-from git_batch.run.output import excerpt
 from git_batch.run.process import Ended, How
+from git_batch.run.saying import heard
 from git_batch.run.tasks import TaskRunner, UnfitError, changed_tree
 
 REWORK_STATUS = 1
@@ -69,14 +69,14 @@ class Reviewer:
         if changes:
             failure = changed_tree(paths_of(changes), "review", Outcome.REVIEW_CHANGED_TREE)
             return self._failed(flight, failure, ended)
-        said = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
+        said = heard(piece, FEEDBACK)
         if ended.how is How.EXITED and ended.status == 0:
             actor, log = Actor("the review command", ""), self._log(flight)
             return ev.Reviewed(
-                c.now(), flight.task, flight.tree, ev.Verdict.ACCEPT, actor, said[:FEEDBACK], log
+                c.now(), flight.task, flight.tree, ev.Verdict.ACCEPT, actor, said, log
             )
         if ended.how is How.EXITED and ended.status == BLOCKED_STATUS:
-            return HandedOver(said[:FEEDBACK], self._log(flight))
+            return HandedOver(said, self._log(flight))
         return self._failed(flight, _failure(ended, said, piece.ending), ended)
 
     def _failed(self, flight: InFlight, failure: Failure, ended: Ended) -> ev.AttemptFailed:

@@ -28,8 +28,8 @@ from git_batch.repo import clienthooks, setaside
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.commands import FEEDBACK, limits
 from git_batch.run.context import RunContext
-from git_batch.run.output import excerpt
 from git_batch.run.process import How
+from git_batch.run.saying import heard, last_of
 from git_batch.run.scopecheck import refuse
 from git_batch.run.tasks import KEEP, TaskRunner, UnfitError, unfit
 
@@ -88,7 +88,7 @@ class Settler:
         before = c.repo.dirty()
         failed, said = self._run(clienthooks.POST_COMMIT, task, c.repo.layout.index)
         if failed:
-            c.tools.progress.note(f"{task.id}: the post-commit hook failed: {_last(said)}")
+            c.tools.progress.note(f"{task.id}: the post-commit hook failed: {last_of(said)}")
         left = c.repo.dirty()
         changed = {*left.untracked, *(e.path for e in left.tracked)}
         changed -= {*before.untracked, *(e.path for e in before.tracked)}
@@ -214,7 +214,7 @@ class Settler:
         ended, piece = self._tasks.commands.execute(f"hook {hook}", argv, env, limits(task))
         if ended.how is How.INTERRUPTED and hook != clienthooks.POST_COMMIT:
             raise _StopError(Failure(Outcome.INTERRUPTED, "interrupted"))
-        said = excerpt(piece.path, FEEDBACK).decode("utf-8", "replace").strip()
+        said = heard(piece, FEEDBACK)
         if ended.how is How.EXITED:
             return ended.status != 0, said or piece.ending
         return True, f"{said}\n{piece.ending}".strip()
@@ -223,13 +223,9 @@ class Settler:
 def _refused(hook: str, said: str) -> Failure:
     return Failure(
         Outcome.HOOK_REFUSED,
-        f"the {hook} hook refused the commit: {_last(said)}",
+        f"the {hook} hook refused the commit: {last_of(said)}",
         f"The repository's {hook} hook refused the commit:\n\n{said}",
     )
-
-
-def _last(said: str) -> str:
-    return said.rsplit("\n", 1)[-1][:200]
 
 
 def _named(paths: list[bytes]) -> str:

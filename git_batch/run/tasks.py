@@ -145,7 +145,8 @@ class TaskRunner:
         except GitError as error:
             self._c.scanner.raw = True
             look()
-            reason = f"git can't take what is in the working tree: {error.message}"
+            said = self._c.files.hide(error.message)  # a filter may have said it
+            reason = f"git can't take what is in the working tree: {said}"
             feedback = f"{reason}\n\nThe work is kept as it was, unfiltered."
             raise UnfitError(Failure(Outcome.COMMIT_FAILED, reason, feedback)) from None
 

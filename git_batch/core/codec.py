@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from msgspec import NODEFAULT, Struct
@@ -22,7 +22,6 @@ from msgspec.structs import fields
 
 T = TypeVar("T")
 
-_PLAIN = frozenset({int, bool, float, datetime})
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
 
@@ -71,25 +70,43 @@ def unquote(text: str) -> bytes:
 
 def encode(value: Any) -> Any:
     """Turn a value into what TOML can hold."""
-    if type(value) in _PLAIN or (type(value) is str and value.isascii()):
-        return value  # most values; the questions below cost ten times as much
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, bytes):
-        return quote(value)
-    if isinstance(value, str):  # a lone surrogate (an undecodable path in a reason) has no UTF-8
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, tuple | list):
-        return [encode(v) for v in value]
-    if isinstance(value, Mapping):
-        return {str(k): encode(v) for k, v in value.items()}
-    if isinstance(value, Struct):
-        return {
-            name: encoded
-            for name, default in _layout(type(value))
-            if (v := getattr(value, name)) is not None and ((encoded := encode(v)) or v != default)
-        }
-    return value
+    kind: Any = type(value)
+    return _encoder(kind)(value)
+
+
+@cache
+def _encoder(kind: Any) -> Callable[[Any], Any]:
+    """Choose once for a type what is done with its values; an event has some sixty."""
+    if issubclass(kind, Enum):
+        return lambda v: v.value
+    if issubclass(kind, bytes):
+        return quote
+    if issubclass(kind, str):
+        return _text
+    if issubclass(kind, tuple | list):
+        return lambda v: [encode(item) for item in v]
+    if issubclass(kind, Mapping):
+        return lambda v: {str(key): encode(item) for key, item in v.items()}
+    if issubclass(kind, Struct):
+        return partial(_table, _layout(kind))
+    return lambda v: v
+
+
+def _text(value: str) -> str:
+    # A lone surrogate (an undecodable path in a reason) has no UTF-8.
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _table(layout: tuple[tuple[str, Any], ...], value: Struct) -> dict[str, Any]:
+    table = {}
+    for name, default in layout:
+        field = getattr(value, name)
+        if field is None:
+            continue
+        encoded = encode(field)
+        if encoded or field != default:
+            table[name] = encoded
+    return table
 
 
 def decode(kind: type[T], table: Any) -> T:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from git_batch.app import preconditions
 from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_task, must_be_allowed
+from git_batch.app.following import must_not_drift
 from git_batch.app.readiness import between_attempts
 from git_batch.app.session import Session
 from git_batch.core import events as ev
@@ -49,12 +51,10 @@ def _from_working_tree(
 ) -> BatchState:
     state = journal.state
     _nothing_half_done(state)
-    name = f"refs/heads/{state.branch}"
-    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
-        raise PreconditionError(
-            f"a fix is taken from the tip of '{state.branch}', which is not checked out",
-            f"git switch {state.branch}",
-        )
+    preconditions.on_branch(
+        session, state.branch, f"a fix is taken from the tip of '{state.branch}'"
+    )
+    must_not_drift(session, state)
     scanner = Scanner(session.repo, accepted(state.authorization))
     tip = session.repo.tree_of(state.head)
     scanner.begin(tip)

@@ -24,6 +24,17 @@ from git_batch.repo.worktree import Scanner
 from git_batch.run.lineage import drift_of
 
 
+def must_not_drift(session: Session, state: BatchState) -> None:
+    """See that the branch is where the record ends.
+
+    Raises:
+        PreconditionError: it is not; by the name of the drift.
+    """
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    if drift is not None:
+        raise PreconditionError(f"{drift.kind}: {drift.detail}", drift.way_out)
+
+
 def must_be_ready(session: Session, state: BatchState) -> None:
     """See that branch and files can follow: checked out, where the record ends, nothing changed.
 
@@ -32,14 +43,8 @@ def must_be_ready(session: Session, state: BatchState) -> None:
             written.
     """
     preconditions.no_operation(session)
-    name = f"refs/heads/{state.branch}"
-    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
-    if drift is not None:
-        raise PreconditionError(f"{drift.kind}: {drift.detail}", drift.way_out)
-    if session.repo.symbolic_head() != name:
-        raise PreconditionError(
-            f"'{state.branch}' is not checked out", f"git switch {state.branch}"
-        )
+    must_not_drift(session, state)
+    preconditions.on_branch(session, state.branch, f"this changes the files of '{state.branch}'")
     preconditions.refuse_dirt(
         session, preconditions.still_clean(session, accepted(state.authorization))
     )

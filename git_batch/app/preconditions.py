@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,7 @@ from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
 from git_batch.repo.emptied import clear_empty_objects
+from git_batch.repo.linked import elsewhere
 from git_batch.repo.repository import Dirt
 from git_batch.repo.stalelocks import clear_stale_locks
 
@@ -32,6 +34,23 @@ def no_operation(session: Session) -> None:
     if going_on is not None:
         article = "an" if going_on.name[0] in "aeiou" else "a"
         raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
+
+
+def on_branch(session: Session, branch: str, what: str) -> None:
+    """Refuse where a batch's branch is not checked out here.
+
+    Args:
+        what: that for which it has to be, in words that end in the branch's name.
+    """
+    name = f"refs/heads/{branch}"
+    if session.repo.symbolic_head() == name:
+        return
+    there = elsewhere(session.repo, name)
+    if there is not None:  # git would refuse to switch
+        raise PreconditionError(
+            f"{what}, which is checked out in '{there}'", f"cd {shlex.quote(there)}"
+        )
+    raise PreconditionError(f"{what}, which is not checked out", f"git switch {branch}")
 
 
 def cleared_up(

@@ -116,11 +116,9 @@ def _ready(
     readiness.refuse_unknown(session, state, excluded, note)
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
-    elif session.repo.symbolic_head() != name and session.refs.read(name) is not None:
-        raise PreconditionError(
-            f"batch '{state.batch_id}' goes on in '{state.branch}', which is not checked out",
-            f"git switch {state.branch}",
-        )
+    elif session.refs.read(name) is not None:
+        what = f"batch '{state.batch_id}' goes on in '{state.branch}'"
+        preconditions.on_branch(session, state.branch, what)
     readiness.settle_files(session, state, excluded, note)
 
 

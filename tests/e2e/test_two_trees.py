@@ -79,3 +79,29 @@ def test_a_task_was_blamed_for_what_another_batch_did_meanwhile(
         said = ended(run, 0)
     assert outcomes(repo) == {"a": "committed", "b": "committed"}
     assert "refs/" not in said
+
+
+@pytest.mark.parametrize(
+    "asked", [["resume"], ["adopt", "one"], ["undo", "two"]], ids=lambda words: words[0]
+)
+def test_who_stood_in_the_other_tree_was_sent_where_git_does_not_go(
+    repo: Path, tmp_path: Path, asked: list[str]
+) -> None:
+    side = tmp_path / "si de"
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    write(side, task("one", "exit 1", "attempts = 1"), task("two", "echo 2 >src/2"))
+    batch(side, "start", "--yes", status=1)
+    done = batch(repo, *asked, *(["demo"] if asked == ["resume"] else []), status=3)
+    assert f"which is checked out in '{side}'" in done.err
+    assert done.hints == [f"cd '{side}'"]
+
+
+def test_a_fix_beside_a_branch_that_moved_was_said_not_to_be_checked_out(repo: Path) -> None:
+    write(repo, task("one", "exit 1", "attempts = 1"))
+    batch(repo, "start", "--yes", status=1)
+    (repo / "src/mine").write_text("mine\n")
+    git(repo, "add", "src/mine")
+    git(repo, "commit", "-qm", "mine")
+    done = batch(repo, "adopt", "one", status=3)
+    assert "foreign commits" in done.err
+    assert "checked out" not in done.err

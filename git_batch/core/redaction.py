@@ -17,11 +17,12 @@ SHORTEST = 8
 """Characters from which on a value is taken for a secret: `PASSWORD=test` is none."""
 
 _NAMES = re.compile(
-    r"""TOKEN | SECRET | PASSW(OR)?D | PASSPHRASE | CREDENTIAL | API_?KEY
+    r"""TOKEN (?! S | IZ) | SECRET | PASSW(OR)?D | PASSPHRASE | CREDENTIAL | API_?KEY
     | (^|_) (KEY | PWD | PASS | PAT) $""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NO_SECRETS = frozenset({"PWD", "OLDPWD"})
+_NO_SECRETS = re.compile(r"(OLD)?PWD$ | .*_(FILE | PATH | DIR | NAME)$", re.VERBOSE | re.IGNORECASE)
+"""Where we are, and where a secret is."""
 
 _TOKENS = re.compile(
     r"""
@@ -68,5 +69,5 @@ class Redaction:
 def _values(environ: Mapping[str, str]) -> Iterator[str]:
     """Give what is secret: values, and the lines of those that have several (keys)."""
     for name, value in environ.items():
-        if _NAMES.search(name) and name not in _NO_SECRETS:
+        if _NAMES.search(name) and not _NO_SECRETS.match(name):
             yield from (line for line in (value, *value.splitlines()) if len(line) >= SHORTEST)

@@ -67,7 +67,11 @@ def test_a_variable_tells_by_its_name_that_its_value_is_secret(name: str) -> Non
     assert Redaction({name: "correct horse"})("it is correct horse!") == f"it is {REDACTED}!"
 
 
-@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "HOME", "KEYBOARD", "COMPASS", "PATH"])
+@pytest.mark.parametrize(
+    "name",
+    ["PWD", "OLDPWD", "HOME", "KEYBOARD", "COMPASS", "PATH", "TOKEN_FILE", "MAX_OUTPUT_TOKENS",
+     "TOKENIZERS_CACHE", "SECRET_NAME"],
+)  # fmt: skip
 def test_other_variables_are_not_secret(name: str) -> None:
     assert Redaction({name: "/home/somebody"})("in /home/somebody") == "in /home/somebody"
 

@@ -12,7 +12,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import InFlight
 from git_batch.errors import GitError
 from git_batch.repo.claims import RemoteClaims
-from git_batch.run.performer import Performer
+from git_batch.run.committing import Committer
 from tests.conftest import git
 from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import committed, task, told, write
@@ -40,12 +40,12 @@ def claimed(bare: Path) -> list[str]:
 def settled(repo: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bring a batch to where its first task is settled, and a further run has to commit it."""
 
-    def fails(self: Performer, flight: InFlight) -> None:
+    def fails(self: Committer, flight: InFlight) -> None:
         raise GitError("not now")
 
     write(repo, ONE, TWO)
     with monkeypatch.context() as patch:
-        patch.setattr(Performer, "_publish_settled", fails)
+        patch.setattr(Committer, "_publish_settled", fails)
         near(repo, "start", "--yes", "--claim", "origin", status=1)
     assert told(repo)["outcome"] == "commit_failed"
     assert claimed(bare) == ["one"], "it is still in flight"

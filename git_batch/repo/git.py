@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -216,16 +218,19 @@ class Git:
         """Run git and return exit status, output and messages, whatever they are."""
         off = () if fsmonitor else ("-c", "core.fsmonitor=false")
         try:
-            with subprocess.Popen(
-                [*self._command, *off, *args],
-                stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._environment if env is None else {**self._environment, **env},
-                cwd=self._directory,
-                start_new_session=True,
-            ) as child:
-                stdout, stderr = patience.answer(child, input, timeout, self._directory)
+            with (
+                _readable(input) as source,
+                subprocess.Popen(
+                    [*self._command, *off, *args],
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=self._environment if env is None else {**self._environment, **env},
+                    cwd=self._directory,
+                    start_new_session=True,
+                ) as child,
+            ):
+                stdout, stderr = patience.answer(child, timeout, self._directory)
         except patience.InVainError as error:
             why = f"'git {_short(args)}' failed: {error.why}"
             raise GitError(why, *error.hints) from None
@@ -296,6 +301,30 @@ def _on_path(name: str) -> str | None:
     """Find a program; `shutil.which` would cost a hook two milliseconds of imports."""
     places = (os.path.join(folder, name) for folder in os.get_exec_path())
     return next((p for p in places if os.path.isfile(p) and os.access(p, os.X_OK)), None)
+
+
+@contextmanager
+def _readable(input: bytes | None) -> Iterator[BinaryIO | int]:
+    """Give what a git reads its standard input from: a file without a name.
+
+    A pipe would need somebody who writes into it for as long as git is waited for.
+    """
+    if input is None:
+        yield subprocess.DEVNULL
+        return
+    with _nameless() as file:
+        file.write(input)
+        file.seek(0)
+        yield file
+
+
+def _nameless() -> BinaryIO:
+    try:
+        return os.fdopen(os.memfd_create("git-batch"), "w+b")
+    except (AttributeError, OSError):  # not Linux, or it may not be had here
+        import tempfile
+
+        return tempfile.TemporaryFile()
 
 
 def failure(args: Sequence[str | bytes], result: Result) -> GitError:

@@ -33,13 +33,11 @@ class InVainError(Exception):
         self.why, self.hints = why, hints
 
 
-def answer(
-    child: subprocess.Popen[bytes], input: bytes | None, timeout: float | None, top: str
-) -> tuple[bytes, bytes]:
+def answer(child: subprocess.Popen[bytes], timeout: float | None, top: str) -> tuple[bytes, bytes]:
     """Wait for what a git says, as long as it has something to do.
 
     Args:
-        child: it leads a process group of its own.
+        child: it leads a process group of its own, and needs nobody who writes its input.
         timeout: seconds; None is no limit.
         top: the directory that it works on.
 
@@ -50,7 +48,7 @@ def answer(
     while True:
         this = wait if left is None else min(left, wait)
         try:
-            return child.communicate(input, this)
+            return child.communicate(timeout=this)
         except subprocess.TimeoutExpired:
             if left is not None and left <= this:
                 _end(child)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from git_batch.errors import GitError
+from git_batch.repo import patience
 from git_batch.repo.git import LOCAL_VARIABLES, QUARANTINE, Git, clean_environment, without_git
 from tests.conftest import git
 
@@ -25,6 +26,20 @@ def test_the_list_of_variables_covers_the_git_at_hand(repo: Path) -> None:
 def test_output_is_bytes_and_input_is_fed(runner: Git) -> None:
     oid = runner.run(["hash-object", "-w", "--stdin"], input=b"\xff\0").strip()
     assert runner.run(["cat-file", "blob", oid]) == b"\xff\0"
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_went_wrong_a_git_with_input_was_not_waited_for(
+    runner: Git, monkeypatch: pytest.MonkeyPatch, memory: bool
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE", 0.1)
+    if not memory:
+        monkeypatch.delattr(os, "memfd_create")
+    much = b"x" * (1 << 20)  # more than a pipe holds, and nothing of it is read at first
+    slow = ["-c", "alias.slow=!sleep 0.5; cat", "slow"]
+    assert runner.run(slow, input=much) == much
+    with pytest.raises(GitError, match=r"no answer within 0\.2 seconds"):
+        runner.run(slow, input=much, timeout=0.2)
 
 
 def test_without_input_standard_input_is_empty(runner: Git) -> None:

@@ -6,13 +6,17 @@ so the same content is never written again: a task that is run again after the p
 same files, and its commit would name what nobody can read.
 
 So the first run after the machine was switched on looks for such files and removes them: an empty
-file is no object, and nobody who writes objects gives them their name before their content.
+file is no object, and nobody who writes objects gives them their name before their content. Others
+may write objects, or tidy up, at the same time: what they write has another name until it is whole,
+and what is gone meanwhile is no matter.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import stat
 from collections.abc import Iterator
 
 from git_batch.repo.repository import Repository
@@ -20,6 +24,7 @@ from git_batch.repo.repository import Repository
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _FILE = "boot"
 """In `<common dir>/batch`: since which boot there is nothing to look for."""
+_FOLDER, _OBJECT = re.compile(r"[0-9a-f]{2}\Z"), re.compile(r"[0-9a-f]{38}\Z")
 
 
 def clear_empty_objects(repo: Repository) -> int:
@@ -43,11 +48,20 @@ def clear_empty_objects(repo: Repository) -> int:
 
 
 def _empty(objects: str) -> Iterator[str]:
-    for folder in os.scandir(objects):
-        if len(folder.name) == 2 and folder.is_dir():
-            for entry in os.scandir(folder.path):
-                if entry.stat(follow_symlinks=False).st_size == 0:
-                    yield entry.path
+    for folder in filter(_FOLDER.match, os.listdir(objects)):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for name in filter(_OBJECT.match, os.listdir(os.path.join(objects, folder))):
+                path = os.path.join(objects, folder, name)
+                if _is_empty(path):
+                    yield path
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        state = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_size == 0
 
 
 def boot_id() -> str:

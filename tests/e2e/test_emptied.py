@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from itertools import count
 from pathlib import Path
 
@@ -56,9 +58,40 @@ def test_it_is_looked_for_once_after_the_machine_was_switched_on(
         file.unlink(missing_ok=True)
 
 
+def test_what_went_wrong_a_file_was_removed_that_a_git_was_about_to_write(
+    repo: Path, boots: None
+) -> None:
+    """git makes it empty, beside where its object will be, and renames it when it is whole."""
+    (repo / ".git/batch").mkdir()
+    file = empty(repo, "work\n").with_name("tmp_obj_AbCdEf")
+    file.touch()
+    assert clear_empty_objects(Repository.open(str(repo))) == 1
+    assert file.exists()
+
+
+def test_what_went_wrong_what_a_gc_removed_meanwhile_was_a_bug(
+    repo: Path, boots: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".git/batch").mkdir()
+    folders = {name: empty(repo, name).parent for name in ("one", "two")}
+    listed = os.listdir
+
+    def meanwhile(path: str) -> list[str]:
+        """Let what was just listed be packed and tidied up."""
+        found = listed(path)
+        gone = folders.values() if path.endswith("objects") else [Path(path)]
+        for folder in list(gone)[:1]:
+            shutil.rmtree(folder)
+        return found
+
+    monkeypatch.setattr(os, "listdir", meanwhile)
+    assert clear_empty_objects(Repository.open(str(repo))) == 0
+
+
 def test_what_is_no_file_of_an_object_stays(repo: Path, boots: None) -> None:
     objects = repo / ".git/objects"
     (repo / ".git/batch").mkdir()
+    (objects / "ab" / ("c" * 38)).mkdir(parents=True)  # some file systems say it has no bytes
     others = [objects / "info/empty", objects / "pack/empty", objects / "xx"]
     for other in others:
         other.parent.mkdir(exist_ok=True)

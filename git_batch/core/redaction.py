@@ -36,7 +36,7 @@ _TOKENS = re.compile(
       | [rs]k_(live | test)_[A-Za-z0-9]{16,}                                  # Stripe
       | xox[abeoprs]-[\w-]{10,}                                               # Slack
       | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36} | pypi-[\w-]{16,}           # registries
-      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+                                       # JSON web tokens
+      | (?<! [\w-]) eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+                          # JSON web tokens
     )
     | (?<= ://) [^\s/:@]* : [^\s/@]+ (?= @)                                   # in URLs
     | (?<= (?i:authorization:)\ ) ((?i:bearer | basic | token)\ +)? \S+       # in headers

@@ -19,7 +19,7 @@ from git_batch.core import events as ev
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
 from git_batch.core.decisions import replaying
 from git_batch.core.ids import BatchId, Oid, TaskId
-from git_batch.core.machine import Facts, Machine, accepts_empty, found, reopen
+from git_batch.core.machine import Facts, Machine, accepts_empty, found, reopen, unheeded
 from git_batch.core.model import (
     Actor,
     Authorization,
@@ -256,6 +256,9 @@ class World:
 
     def take_up(self) -> None:
         """Resume: nobody works on what is in flight, and a stop is over."""
+        end = unheeded(self.current, self.now())
+        if end is not None:
+            self.append(end)
         self.state = reopen(found(self.current))
 
     # The loop.

@@ -81,7 +81,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
             loaded = renewing.changed_plan(session, state, plan, request.plan)
         _ready(session, journal.state, loaded.files if loaded else (), tools.progress.note)
         _renew(session, journal, request, loaded, confirm, who, tools)
-        journal.take_up()
+        journal.take_up(tools.clock())
         claim(session, journal.state.slug, batch, who, tools.clock())
         state = bell.drive(journal, who, runner)
         let_go(session, state, tools.progress.note)

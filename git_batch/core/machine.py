@@ -246,11 +246,21 @@ def found(state: BatchState) -> BatchState:
     return replace(state, stale=state.in_flight is not None)
 
 
-def reopen(state: BatchState) -> BatchState:
-    """Take up a stopped batch again; nothing is recorded before something happens.
+def unheeded(state: BatchState, now: datetime) -> ev.Closed | None:
+    """Give the end of a run that was asked to stop and died before it did; None of any other.
 
-    Who asked for a stop asked it of a run that is gone.
+    Who asked for a stop asked it of that run: the record says that it is over, and only then what
+    the next one does. Where a run has to end at once, too, its own end says it.
     """
+    if state.status is not BatchStatus.RUNNING or not state.stop_requested or state.halted:
+        return None
+    end = _stop_requested()
+    at = max(now, state.updated_at)
+    return ev.Closed(at, end.status, end.stop, end.reason, end.next_action)
+
+
+def reopen(state: BatchState) -> BatchState:
+    """Take up a stopped batch again; nothing is recorded before something happens."""
     if state.status not in RESUMABLE:
         return state
     return replace(state, status=BatchStatus.RUNNING, stop_requested=False)

@@ -166,13 +166,7 @@ FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
     # Somebody else moved the branch: the settled commit has no place any more, its work is kept.
     (Phase.SETTLED, "interrupted"): Phase.READY,
     # A stop that leaves the task in flight: nothing of it is lost, resume goes on with it.
-    (Phase.SETTLED, f"closed:{_H}"): Phase.SETTLED,
-    (Phase.SETTLED, f"closed:{_F}"): Phase.SETTLED,
-    **{
-        (phase, f"closed:{to}"): phase
-        for phase in (Phase.READY, Phase.RUNNING, Phase.RAN, Phase.CHECKED, Phase.FAILED)
-        for to in (_H, _B, _F)
-    },
+    **{(phase, f"closed:{to}"): phase for phase in Phase for to in (_H, _B, _F)},
 }
 
 

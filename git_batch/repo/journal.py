@@ -15,13 +15,15 @@ the ref is refused.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from git_batch.core import canonical, entries, reading, record
 from git_batch.core import events as ev
 from git_batch.core.chain import is_event, newest_event, reading_of, ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
-from git_batch.core.machine import Machine, found, reopen
+from git_batch.core.machine import Machine, found, reopen, unheeded
 from git_batch.core.model import BatchState, Plan, TaskRecord
 from git_batch.core.tip import Tip
 from git_batch.core.values import replace
@@ -189,8 +191,11 @@ class Journal:
                 self._rebase()
         return self.state
 
-    def take_up(self) -> None:
+    def take_up(self, now: datetime) -> None:
         """Go on with a batch that was read: nobody works on it, and a stop is over."""
+        end = unheeded(self.state, now)
+        if end is not None:
+            self.append(end)
         self._state = self._base_state = reopen(found(self.state))
 
     def renew_plan(self, plan: Plan) -> None:

@@ -126,6 +126,41 @@ def test_a_stop_that_came_after_the_end_stopped_the_next_run() -> None:
     assert world.resume().status is BatchStatus.COMPLETED
 
 
+@pytest.mark.parametrize("kind", [fx.Enroll, fx.RunTask, fx.RunChecks, fx.Settle, fx.Commit])
+def test_what_went_wrong_the_record_kept_a_stop_that_the_run_after_a_crash_did_not_heed(
+    kind: type[fx.Effect],
+) -> None:
+    world = World(plan(task("a"), task("b")))
+    stop_before(world, kind)
+    world.append(ev.StopRequested(world.now(), PERSON))
+    world.crash()
+    world.resume()
+    assert world.current == world.machine.replay(world.log)
+    ends = [(e.status, e.stop) for e in world.events if isinstance(e, ev.Closed)]
+    assert ends == [
+        (BatchStatus.BUDGET_STOPPED, StopReason.STOP_REQUESTED),  # of the run that died
+        (BatchStatus.COMPLETED, StopReason.COMPLETED),
+    ]
+
+
+def test_a_run_that_died_after_a_task_had_tampered_ends_for_that_though_a_stop_was_asked_for() -> (
+    None
+):
+    world = World(plan(task("a"), task("b")))
+    stop_before(world, fx.RunTask)
+    flight = world.current.in_flight
+    assert flight is not None
+    failure = Failure(Outcome.TAMPERED, "it moved a branch", halts=True)
+    now = world.now()
+    world.append(ev.AttemptFailed(now, flight.task, 1, failure, None, None, Usage()))
+    world.append(world.perform(world.machine.decide(world.current)))
+    assert world.current.halted
+    world.append(ev.StopRequested(world.now(), PERSON))
+    world.crash()
+    assert world.resume().stop is StopReason.TAMPERED
+    assert world.current == world.machine.replay(world.log)
+
+
 def test_a_renewal_withdrew_the_wish_to_stop_without_a_word() -> None:
     world = World(CHAIN)
     stop_before(world, fx.RunTask)

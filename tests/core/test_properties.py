@@ -16,9 +16,11 @@ from git_batch.core.decisions import replaying
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, Budget
 from git_batch.core.standing import FREE, BatchStatus, Outcome, TaskStatus
+from git_batch.core.values import replace
 from tests.chance import random_budget, random_decision, random_plan, random_script
 from tests.world import (
     MOST_STEPS,
+    PERSON,
     Crashed,
     World,
     essence,
@@ -177,6 +179,35 @@ def crashed_everywhere(seed: int, *, rerun: int) -> None:
             world.resume()
         assert essence(world.current) == expected, f"cut after {cut} events"
         assert one_commit_each(world)
+
+
+@settings(some, max_examples=80)
+@given(seeds)
+def test_the_state_of_a_run_is_the_replay_of_its_events_whoever_asks_it_to_stop(seed: int) -> None:
+    """Also of one that goes on after another had died with a wish to stop that it knew of."""
+    dice, world = make(seed)
+
+    def same(state: BatchState) -> None:
+        replayed = world.machine.replay(world.log)
+        assert replayed is not None
+        assert state == replace(replayed, stale=state.stale)
+
+    def ask(_: World, __: fx.Effect) -> None:
+        running = world.log and world.machine.replay(world.log)
+        if running and running.status is BatchStatus.RUNNING and dice.random() < 0.15:
+            world.append(ev.StopRequested(world.now(), PERSON))
+
+    world.watch, world.disturb = same, ask
+    for _ in range(12):
+        world.crash_after = len(world.log) + dice.randint(3, 12)
+        try:
+            world.start() if world.state is None else world.take_up()
+            world.drive()
+            random_decision(dice, world)
+        except Crashed:
+            world.crash()
+            if world.state is None:
+                break
 
 
 def one_commit_each(world: World) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from git_batch.app import beside as writing
-from git_batch.app import deciding, starting
+from git_batch.app import deciding, resuming, starting
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, now, open_session
 from git_batch.core.events import Decision, Event
@@ -91,7 +91,9 @@ def test_a_run_that_has_just_begun_is_waited_for(
     assert "stop requested" in near(repo, "log").out
 
 
-def test_a_stop_outlived_the_run_that_it_was_asked_of(repo: Path, gate: Path) -> None:
+def test_a_stop_outlived_the_run_that_it_was_asked_of(
+    repo: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(
         repo,
         task("one", f"test -e {gate}.open || read x <{gate}; echo 1 >src/one"),
@@ -103,8 +105,15 @@ def test_a_stop_outlived_the_run_that_it_was_asked_of(repo: Path, gate: Path) ->
         run.wait(10)
     assert "is not running" in near(repo, "stop", status=3).err
     Path(f"{gate}.open").touch()
-    near(repo, "resume", "--kill-orphans")
+    with monkeypatch.context() as patch:  # it dies as well, at once
+        patch.setattr(resuming, "claim", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        near(repo, "resume", "--kill-orphans", status=130)
+    assert (told(repo)["state"], told(repo)["outcome"]) == ("budget_stopped", "stop_requested")
+    near(repo, "resume")
     assert committed(repo) == ["one", "two"]
+    log = near(repo, "log").out
+    assert log.index("stop requested") < log.index("(stop_requested)") < log.index("interrupted")
+    assert log.count("(stop_requested)") == 1
 
 
 def test_a_renewal_withdrew_a_stop_without_a_word(repo: Path, gate: Path) -> None:

@@ -86,7 +86,7 @@ class RecordedWorld(World):
         del self.log[self.published :]
 
     def take_up(self) -> None:
-        self.journal.take_up()
+        self.journal.take_up(self.now())
         self.state = self.journal.state
 
     @property

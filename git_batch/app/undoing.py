@@ -3,6 +3,8 @@
 The task and everything committed that needs it are reverted, the latest first, each by one commit
 with a `Batch-Undo` trailer. All of them are made in memory before anything moves; a conflict
 changes nothing. Then the record says what will be; files, index and branch follow (`following`).
+
+What was taken back by one decision is redone by one, at once or later.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
+from git_batch.core.model import TaskRecord
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal
@@ -27,7 +30,8 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
     """Revert a committed task with its committed dependents.
 
     Args:
-        redo: the tasks become pending again instead of dropped; also one that was dropped before.
+        redo: the tasks become pending again instead of dropped; also one that was dropped before,
+            with what was dropped with it.
 
     Raises:
         PreconditionError: the working tree is not clean, or a revert conflicts; nothing changed.
@@ -41,14 +45,26 @@ def undo(session: Session, task: str, *, redo: bool, words: str, at: datetime) -
         must_be_ready(session, journal.state)
         tasks = _with_dependents(session, journal, known)
         reverts = _make(session, journal, tasks, at)
-        if known not in tasks:  # taken back before, so there is nothing to revert; now to be redone
-            tasks.append(known)
+        if known not in tasks:  # dropped before, so there is nothing to revert; now to be redone
+            tasks += reversed(_gone_with(journal, known))
         who, head = session.idents().author, reverts[-1] if reverts else None
         state = journal.append(
             ev.Decided(at, decision, who, tuple(tasks), words, tuple(reverts), head)
         )
         follow(session, state)
         return Taken(state, tuple(reversed(tasks)))
+
+
+def _gone_with(journal: Journal, task: TaskId) -> list[TaskId]:
+    """List a task that was dropped, and what needs it and was dropped by the same decision."""
+    graph, tasks = journal.machine.graph, journal.state.tasks
+    behind = (graph.ids[i] for i in sorted(graph.closure(graph.index[task])))
+    gone = _end(tasks[task])  # all that one decision drops ends in one way at one time
+    return [task, *(t for t in behind if t in tasks and _end(tasks[t]) == gone)]
+
+
+def _end(record: TaskRecord) -> tuple[object, ...]:
+    return record.status, record.outcome, record.ended_at
 
 
 def _with_dependents(session: Session, journal: Journal, task: TaskId) -> list[TaskId]:

@@ -10,6 +10,7 @@ from git_batch.cli.output import out, told_session
 from git_batch.core.events import Verdict
 from git_batch.errors import ExitCode
 from git_batch.views.addressing import addressed
+from git_batch.views.common import names
 
 
 @click.command("review")
@@ -55,13 +56,17 @@ def adopt_command(task: str, attempt: int | None, message: str) -> int:
 @click.option("--redo", is_flag=True, help="Let the tasks run again instead of dropping them.")
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def undo_command(task: str, redo: bool, message: str) -> int:
-    """Revert a committed TASK, and the committed tasks that need it, by commits of their own."""
+    """Revert a committed TASK, and the committed tasks that need it, by commits of their own.
+
+    With '--redo' also of one that was dropped: it and what was dropped with it will run again.
+    """
     from git_batch.app.undoing import undo
 
     session = told_session()
     done = undo(session, task, redo=redo, words=message, at=now())
     state = done.state
-    out(f"{were(done.tasks)} taken back; '{state.branch}' is at {state.head[:12]}")
+    said = f"{names(done.tasks)} will run again" if redo else f"{were(done.tasks)} taken back"
+    out(f"{said}; '{state.branch}' is at {state.head[:12]}")
     if redo:
         go_on(session, state)
     return ExitCode.OK

@@ -16,7 +16,7 @@ from tests.e2e.job import BRANCH, committed, outcomes, refs, tasks, told, write
 from tests.e2e.job import batch as alone
 from tests.e2e.job import here as batch
 from tests.e2e.job import task as entry
-from tests.e2e.near import set_clock
+from tests.e2e.near import near, set_clock
 
 GOOD = 'check = "grep -q good src/c"'
 
@@ -308,6 +308,33 @@ def test_what_went_wrong_a_task_that_was_taken_back_could_not_be_redone(repo: Pa
     batch(repo, "verify")
     assert outcomes(repo) == {"one": "committed", "two": "committed"}
     assert git(repo, "show", f"{BRANCH}:src/one") == "one"
+
+
+def test_what_went_wrong_only_one_of_the_tasks_that_were_taken_back_together_was_redone(
+    repo: Path,
+) -> None:
+    write(
+        repo,
+        entry("alone", "echo x >src/alone"),
+        entry("one", "echo one >src/one"),
+        entry("two", "echo two >src/two", 'blocked_by = ["one"]'),
+        entry("three", "echo three >src/three", 'blocked_by = ["alone", "two"]'),
+        entry("four", "echo four >src/four", 'blocked_by = ["one"]'),
+    )
+    near(repo, "start", "--yes")
+    near(repo, "undo", "four")  # by itself, before: that stays so
+    assert near(repo, "undo", "one").out.startswith("'one', 'two', 'three' were taken back")
+    redone = near(repo, "undo", "one", "--redo").out.splitlines()
+    assert redone[0].startswith("'one', 'two', 'three' will run again; ")
+    stand = {name: entry["state"] for name, entry in tasks(repo).items()}
+    assert stand == dict.fromkeys(("one", "two", "three"), "pending") | {
+        "alone": "committed",
+        "four": "dropped",
+    }
+    near(repo, "resume")
+    near(repo, "verify")
+    done = dict.fromkeys(("alone", "one", "two", "three"), "committed")
+    assert outcomes(repo) == done | {"four": "undone"}
 
 
 def test_of_a_task_that_was_taken_out_it_is_said_how_it_is_taken_in_again(repo: Path) -> None:

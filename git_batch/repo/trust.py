@@ -7,15 +7,17 @@ the highest step and sequence number that were seen: a record that is behind the
 what was taken away from it must not be done a second time.
 
 It is a cache and no state. To lose it only means to be asked again; a file that can't be read is
-lost. It is written before the record, whose barrier then puts it on disk, too.
+lost. It is written before the record, whose barrier then puts it on disk, too. Who runs a batch and
+who renews or stops it from beside write it at the same time, so each does so alone.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -27,6 +29,9 @@ from git_batch.core.model import Authorization
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
+
+_LOCK = "authorized.lock"
+"""In `<common dir>/batch`."""
 
 _NONCES = 20
 """Confirmations that are remembered; only the newest one or two can be asked for."""
@@ -93,16 +98,20 @@ def confirm(
     Args:
         files: as of `Trust.files`; empty where the plan in force was confirmed again.
     """
-    known = load(repo, batch)
-    nonces = (*known.nonces, authorization.nonce)[-_NONCES:]
-    _save(repo, batch, replace(known, nonces=nonces, files=dict(files or known.files)))
+    with _alone(repo):
+        known = load(repo, batch)
+        nonces = (*known.nonces, authorization.nonce)[-_NONCES:]
+        _save(repo, batch, replace(known, nonces=nonces, files=dict(files or known.files)))
 
 
 def seen(repo: Repository, batch: BatchId, step: int, authorization: Authorization | None) -> None:
     """Remember how far a record has come."""
-    known = load(repo, batch)
     seq = authorization.seq if authorization else 0
-    if step > known.step or seq > known.seq:
+    known = load(repo, batch)
+    if step <= known.step and seq <= known.seq:
+        return
+    with _alone(repo):
+        known = load(repo, batch)
         _save(repo, batch, replace(known, step=max(step, known.step), seq=max(seq, known.seq)))
 
 
@@ -125,9 +134,21 @@ def _sha256(path: str) -> str:
         return ""
 
 
+@contextmanager
+def _alone(repo: Repository) -> Iterator[None]:
+    """Let nobody else change what is known until the block ends, or the process does."""
+    folder = os.path.join(repo.layout.common_dir, "batch")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    fd = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
 def _save(repo: Repository, batch: BatchId, trust: Trust) -> None:
     path = place(repo, batch)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with open(f"{path}.new", "w", encoding="utf-8", opener=_private) as file:
         json.dump(asdict(trust), file)
     os.replace(f"{path}.new", path)

@@ -117,14 +117,6 @@ def place(
     return clean
 
 
-def retract(graph: Graph, agenda: Agenda, tasks: Iterator[TaskId], status: TaskStatus) -> Agenda:
-    """Take committed tasks back (undo): their dependents are no longer ready."""
-    for task in tasks:
-        agenda = place(graph, agenda, task, status)
-    ready = bits(i for i in members(agenda.ready) if satisfied(graph, i, agenda.done))
-    return replace(agenda, ready=ready, skipped=_skipped(graph, agenda, None))
-
-
 def following(graph: Graph, agenda: Agenda) -> int | None:
     """Give the task that comes next when none is in flight; None if nothing can go on.
 

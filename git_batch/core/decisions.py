@@ -54,23 +54,24 @@ def decided(graph: Graph, state: BatchState, event: Decided) -> BatchState:
         return _rebased(graph, state, event)
     if event.decision is Decision.RECOVER:
         return _recovered(graph, state, event)
-    moved = state
-    for task in event.tasks:
-        moved = _one(graph, moved, task, event)
-    if event.decision in (Decision.UNDO, Decision.REDO):
-        status = TaskStatus.DROPPED if event.decision is Decision.UNDO else TaskStatus.PENDING
-        placed = agendas.retract(graph, moved.agenda, iter(event.tasks), status)
-        moved = replace(moved, agenda=placed, head=event.head or state.head)
-    return moved
+    flight = state.in_flight
+    if flight is not None and flight.task in event.tasks:
+        state = _let_go(graph, state, flight, TaskRecord(TaskStatus.PENDING, None))
+        flight = None
+    tasks = {**state.tasks, **{t: _record(state.tasks.get(t), event) for t in event.tasks}}
+    # At once: one task after the other, thousands of them, would take minutes.
+    agenda = agendas.build(graph, tasks, flight.task if flight else None)
+    reverts = event.decision in (Decision.UNDO, Decision.REDO)
+    head = (event.head if reverts else None) or state.head
+    return replace(state, tasks=tasks, agenda=agenda, head=head)
 
 
-def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> BatchState:
-    if state.in_flight is not None and state.in_flight.task == task:
-        state = _let_go(graph, state, state.in_flight, TaskRecord(TaskStatus.PENDING, None))
-    old = state.tasks.get(task) or TaskRecord(TaskStatus.PENDING, None)
+def _record(old: TaskRecord | None, event: Decided) -> TaskRecord:
+    """Give a task's record after a decision about it."""
+    old = old or TaskRecord(TaskStatus.PENDING, None)
     cleared = replace(old, reason=event.why, next_action="", ended_at=event.at)
     if event.decision in (Decision.RETRY, Decision.ADOPT, Decision.REDO):
-        record = replace(
+        return replace(
             cleared,
             status=TaskStatus.PENDING,
             outcome=None,
@@ -82,12 +83,9 @@ def _one(graph: Graph, state: BatchState, task: TaskId, event: Decided) -> Batch
             replays=None,
             apply_only=event.decision is Decision.ADOPT,
         )
-    else:
-        undone = event.decision is Decision.UNDO
-        outcome = Outcome.UNDONE if undone else Outcome.DROPPED
-        record = replace(cleared, status=TaskStatus.DROPPED, outcome=outcome)
-    placed = agendas.place(graph, state.agenda, task, record.status)
-    return replace(state, tasks={**state.tasks, task: record}, agenda=placed)
+    undone = event.decision is Decision.UNDO
+    outcome = Outcome.UNDONE if undone else Outcome.DROPPED
+    return replace(cleared, status=TaskStatus.DROPPED, outcome=outcome)
 
 
 def _feedback(old: str, words: str) -> str:

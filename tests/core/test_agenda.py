@@ -89,9 +89,9 @@ def test_what_is_skipped_because_of_two_tasks_stays_so_until_both_are_back() -> 
 
 def test_undoing_a_task_takes_readiness_from_what_needs_it() -> None:
     done = agendas.place(CHAIN, begin(CHAIN), TaskId("a"), TaskStatus.COMMITTED)
-    back = agendas.retract(CHAIN, done, iter([TaskId("a")]), TaskStatus.PENDING)
-    assert back == begin(CHAIN)
-    dropped = agendas.retract(CHAIN, done, iter([TaskId("a")]), TaskStatus.DROPPED)
+    assert names(CHAIN, done.ready) == ["b", "d"]
+    assert agendas.build(CHAIN, records(a=TaskStatus.PENDING), None) == begin(CHAIN)
+    dropped = agendas.build(CHAIN, records(a=TaskStatus.DROPPED), None)
     assert names(CHAIN, dropped.skipped) == ["b", "c"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from git_batch.core import effects as fx
@@ -151,6 +153,18 @@ def test_an_undo_drops_the_tasks_and_moves_the_head_and_a_redo_makes_them_pendin
     world.script = ends()
     state = world.resume()
     assert (state.status, outcomes(state)["b"]) == (BatchStatus.COMPLETED, Outcome.COMMITTED)
+
+
+def test_what_went_wrong_redoing_thousands_of_tasks_took_minutes() -> None:
+    many = [f"t{n}" for n in range(5000)]
+    world = World(plan(*(task(name, *many[:n][-1:]) for n, name in enumerate(many))))
+    world.start()
+    began = time.process_time()
+    for decision in (Decision.SKIP, Decision.REDO):
+        world.decide(decision, *many)
+    assert time.process_time() - began < 3
+    assert world.current.agenda.ready == 1
+    assert counts(world.current)[TaskStatus.PENDING] == len(many)
 
 
 def test_an_undone_task_keeps_a_completed_batch_completed_and_says_undone() -> None:

@@ -66,7 +66,9 @@ def copy(source: str, target: str) -> bool:
         return False
     with open(target, "xb", buffering=0) as new:
         try:
-            new.write(content)
+            left = memoryview(content)
+            while left:  # a disk that gets full takes a part first
+                left = left[new.write(left) :]
         except OSError:
             discard(target)
             raise

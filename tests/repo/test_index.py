@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -107,6 +108,20 @@ def test_where_there_are_no_hard_links(repo: Path, monkeypatch: pytest.MonkeyPat
     assert not link(str(repo / "no"), str(repo / "copy"))
     with pytest.raises(FileExistsError):
         link(str(repo / "src/a"), str(repo / "src/b"))
+
+
+def test_what_went_wrong_a_copy_for_which_the_disk_was_too_full_was_taken_for_whole(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "index").write_bytes(b"x" * 10_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            index.copy(str(tmp_path / "index"), str(tmp_path / "copy"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_git_never_writes_into_an_index_file(repo: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from git_batch.core.ids import BATCH_ID, BatchId
+from git_batch.core.ids import BATCH_ID, BatchId, slug_of
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
 from git_batch.repo.here import here
@@ -62,6 +62,9 @@ def now() -> datetime:
 def choose(session: Session, named: str | None) -> batches.Summary | None:
     """Find the batch that is meant (product.md, Commands); None if there is none here.
 
+    Nor is there one where the current branch is of a batch whose record is not here: no other is
+    meant then.
+
     Raises:
         UsageError: a batch is named that is not here.
     """
@@ -83,8 +86,25 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
     here = [s for s in found if f"refs/heads/{s.branch}" == on]
     if here:
         return _first_unfinished(here)
+    if _unrecorded_here(session, on, found):
+        return None
     unfinished = [s for s in found if s.unfinished]
     return unfinished[0] if len(unfinished) == 1 else found[0]
+
+
+def _unrecorded_here(session: Session, on: str, found: list[batches.Summary]) -> bool:
+    """Tell whether the current branch is, by its name and trailers, of a batch without a record.
+
+    The name counts as well: a base has the commits of every batch that was merged into it.
+    """
+    slug = on.removeprefix("refs/heads/batch/")
+    if slug == on:
+        return False
+    from git_batch.app.unrecorded import unrecorded  # rarely needed; it imports us
+
+    left = unrecorded(session)
+    known = {summary.batch_id for summary in found}
+    return left is not None and slug_of(left.batch) == slug and left.batch not in known
 
 
 def called(session: Session, batch: BatchId) -> BatchId | None:

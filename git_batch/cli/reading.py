@@ -109,7 +109,10 @@ def list_command(as_json: bool) -> int:
     if as_json:
         emit(list_json(listed, claims))
     else:
-        out(list_text(listed, claims) if found or claims else NOTHING)
+        if not found:
+            out(nothing(session))
+        if found or claims:
+            out(list_text(listed, claims))
         for g in found:
             if g.summary.error:
                 out(f"{g.summary.batch_id}: {g.summary.error.message}")

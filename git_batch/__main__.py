@@ -26,7 +26,12 @@ def main() -> None:
     _open_streams()
     # Imports make many objects and no garbage; a run turns the collector on again.
     gc.disable()
-    _end(_answer())
+    try:
+        status = _answer()
+    except KeyboardInterrupt:  # before the command line was there to say so, or after it
+        sys.stderr.write("interrupted\n")
+        status = 130
+    _end(status)
 
 
 def _end(status: int) -> NoReturn:

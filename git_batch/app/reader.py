@@ -72,10 +72,13 @@ class PlanReader:
         return said
 
     def close(self) -> None:
-        """End the process, whatever it waits for: that may be the end of a pipe."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        """End the process, whatever it waits for: that may be the end of a pipe.
+
+        It is ended once: a Ctrl-C ends both processes, so ours may be interrupted right here.
+        """
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
 
     def __enter__(self) -> Self:
         return self

@@ -155,6 +155,49 @@ def test_a_reader_that_is_killed_while_a_person_is_asked_is_done_without(repo: P
     assert script(repo, KILLED) == "1"
 
 
+INTERRUPTED = """
+wait = os.waitpid
+def interrupted(pid, options):
+    os.waitpid = wait
+    raise KeyboardInterrupt
+os.waitpid = interrupted
+try:
+    with PlanReader().begin() as reader:
+        reader.close()
+except KeyboardInterrupt:
+    print('interrupted')
+"""
+IMPORTING = """
+import sys
+from git_batch import __main__
+def importing():
+    raise KeyboardInterrupt
+__main__._answer = importing
+sys.argv[1:] = ['start']
+__main__.main()
+"""
+
+
+def test_what_went_wrong_a_ctrl_c_while_the_reader_was_ended_was_a_bad_file_descriptor(
+    repo: Path,
+) -> None:
+    assert script(repo, INTERRUPTED) == "interrupted"
+
+
+def test_what_went_wrong_a_ctrl_c_before_anything_was_there_to_hear_it_was_a_traceback(
+    repo: Path,
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPORTING],
+        cwd=repo,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [(["--nonsense"], 2), (["--help"], 0), (["--max-tasks", "+1"], 2), (["--dry-run"], 0)],

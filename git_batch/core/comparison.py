@@ -28,6 +28,7 @@ from git_batch.core.lineage import (
     accepts,
     back_to,
     is_pending,
+    to_foreign,
     ways_out,
 )
 
@@ -186,7 +187,7 @@ class Comparison:
                 f"'{self._l.branch}' has {many} on top of the recorded {self._l.head}: "
                 + _names([c.oid for c in plain]),
                 plain[0].oid,
-                f"git batch bless {self._l.batch}",
+                to_foreign(self._l.status, self._l.branch, self._l.head, self._l.batch),
             )
 
     def _beyond(self, commit: Seen, claim: Claim | None) -> Drift | None:

@@ -151,6 +151,13 @@ def back_to(branch: str, head: Oid) -> str:
     return f"git switch {word(branch)} && {aside} && git reset --keep {head}"
 
 
+def to_foreign(status: BatchStatus, branch: str, head: Oid, batch: str = "") -> str:
+    """Give the command for a person's commits on top: an abandoned batch takes none any more."""
+    if status is BatchStatus.ABANDONED:
+        return back_to(branch, head)
+    return f"git batch bless {batch}".rstrip()
+
+
 def compare(base: Oid, head: Oid, tip: Oid) -> str:
     """Give the command that compares what a branch holds with what is recorded."""
     return f"git range-diff {base} {head} {tip}"

@@ -19,6 +19,7 @@ from git_batch.core.lineage import (
     back_to,
     before_rebase,
     compare,
+    to_foreign,
     word,
 )
 from git_batch.core.model import BatchState, InFlight
@@ -70,7 +71,7 @@ def _moved(read: Read, batch: BatchState | Header, tip: Oid, head: Oid) -> Drift
             FOREIGN,
             f"branch '{branch}' is at {tip}, on top of the recorded {head}",
             tip,
-            "git batch bless",
+            to_foreign(batch.status, branch, head),
         )
     back = _descends(read, head, tip)
     how = "was set back" if back else "was rewritten"

@@ -75,7 +75,7 @@ def status_text(head: Header, tip: Tip, *, live: str | None, around: Around, now
     lines.append(("tasks", counts_text(totals.counts)))
     if tip.in_flight is not None:
         lines.append(("in flight", _flight_text(tip.in_flight, live is not None, now)))
-    lines += _needs(totals)
+    lines += _needs(totals, around)
     lines += _authority(head, totals, now)
     lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in around.drift]
     if totals.stop_requested:
@@ -98,12 +98,13 @@ def _flight_text(flight: InFlight, live: bool, now: datetime) -> str:
     return f"'{one_line(flight.task)}', attempt {flight.attempt}, {phase}, {since}"
 
 
-def _needs(totals: Totals) -> list[tuple[str, str]]:
+def _needs(totals: Totals, around: Around) -> list[tuple[str, str]]:
     """Say which tasks need a person; only stops and parks list their ids."""
     if not totals.needs_total:
         return []
     if not totals.needs:
-        return [("needs a human", f"{counted(totals.needs_total, 'task')}, see git batch report")]
+        report = one_line(addressed("git batch report", around.name))
+        return [("needs a human", f"{counted(totals.needs_total, 'task')}, see {report}")]
     return [("needs a human", names(totals.needs, NAMED, totals.needs_total))]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from git_batch.app import preconditions
-from git_batch.app.session import Session
+from git_batch.app.session import Session, called
 from git_batch.core import trailers
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
@@ -22,6 +22,7 @@ from git_batch.repo.occupied import occupied
 from git_batch.repo.restore import restore
 from git_batch.repo.worktree import Scanner
 from git_batch.run.lineage import drift_of
+from git_batch.views.addressing import addressed
 
 
 def must_not_drift(session: Session, state: BatchState) -> None:
@@ -32,7 +33,8 @@ def must_not_drift(session: Session, state: BatchState) -> None:
     """
     drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
     if drift is not None:
-        raise PreconditionError(f"{drift.kind}: {drift.detail}", drift.way_out)
+        way = addressed(drift.way_out, called(session, state.batch_id))
+        raise PreconditionError(f"{drift.kind}: {drift.detail}", way)
 
 
 def must_be_ready(session: Session, state: BatchState) -> None:

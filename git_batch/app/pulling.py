@@ -24,6 +24,7 @@ from git_batch.core.ids import BatchId, Oid, slug_of
 from git_batch.core.tip import Header
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, remotes, trust
+from git_batch.repo.linked import elsewhere
 from git_batch.repo.locks import RunLock
 from git_batch.repo.objects import is_ancestor
 from git_batch.repo.remotes import Relation
@@ -184,9 +185,8 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
         preconditions.refuse_dirt(session, Dirt(dirt.tracked, ()))
         nothing_in_the_way(session, tip, head)
         return dirt.untracked
-    form = ["for-each-ref", "--format=%(worktreepath)", theirs.ref]
-    place = session.repo.git.run(form).decode("utf-8", "surrogateescape").strip()
-    if place:
+    place = elsewhere(session.repo, theirs.ref)
+    if place is not None:
         raise PreconditionError(
             f"'{branch}' is checked out in '{place}'", "pull it there, where its files are"
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import task, told
-from tests.e2e.near import finished, near, record, said
+from tests.e2e.job import BRANCH, task, told, write
+from tests.e2e.near import by_hand, finished, near, record, said
 
 ONE = task("one", "echo one >src/one")
 
@@ -67,3 +69,80 @@ def test_a_branch_that_only_has_the_commits_of_a_batch_is_not_its_branch(lost: P
     git(lost, "switch", "-q", "main")
     git(lost, "merge", "-q", "--ff-only", "batch/lost")
     assert told(lost)["slug"] == "demo"
+
+
+@pytest.fixture
+def two(template: Path, tmp_path: Path) -> Path:
+    """A working tree on `main` with a batch that needs a person and, newer, one of the same."""
+    top = tmp_path / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    for name in ("demo", "newer"):
+        path = write(top, ONE, task("two", "exit 1"))
+        path.write_text(path.read_text().replace("demo", name))
+        near(top, "start", "--yes", status=1)
+        git(top, "switch", "-q", "main")
+    return top
+
+
+def test_what_went_wrong_the_report_of_another_batch_was_pointed_at(two: Path) -> None:
+    near(two, "abandon", "demo")  # a decision: which tasks need a person is not listed any more
+    batch = told(two, "status", "demo")["batch_id"]
+    assert f"see git batch report {batch}\n" in near(two, "status", "demo").out
+    git(two, "switch", "-q", BRANCH)
+    assert "see git batch report\n" in near(two, "status").out
+
+
+def test_what_went_wrong_a_hint_for_a_batch_that_was_named_meant_another(two: Path) -> None:
+    git(two, "switch", "-q", BRANCH)
+    by_hand(two)
+    git(two, "switch", "-q", "main")
+    [hint] = near(two, "undo", "demo:one", status=3).hints
+    near(two, *hint.split()[2:])
+    assert told(two, "status", "demo")["drift"] == []
+
+
+def test_what_went_wrong_adopt_took_a_branch_with_a_commit_on_top_for_one_not_checked_out(
+    two: Path,
+) -> None:
+    git(two, "switch", "-q", BRANCH)
+    by_hand(two)
+    (two / "src/fix").write_text("fix")
+    done = near(two, "adopt", "two", status=3)
+    assert done.err.startswith("error: foreign commits: ")
+    assert done.hints == ["git batch bless"]
+    near(two, "bless")
+    near(two, "adopt", "two")
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize(
+    "command", [("resume", "demo"), ("undo", "demo:one"), ("adopt", "demo:two")]
+)
+def test_what_went_wrong_a_branch_of_another_working_tree_was_to_be_checked_out(
+    two: Path, tmp_path: Path, command: tuple[str, ...], gone: bool
+) -> None:
+    git(two, "worktree", "add", "-q", str(tmp_path / "other tree"), BRANCH)
+    near(two, "retry", "demo:two") if command[0] == "resume" else None
+    if gone:
+        shutil.rmtree(tmp_path / "other tree")
+    done = near(two, *command, status=3)
+    assert ", and that is gone" in done.err if gone else "which is checked out in" in done.err
+    shown = f"{done.hints[0]} && git symbolic-ref HEAD"
+    at = subprocess.run(shown, shell=True, cwd=two, check=True, capture_output=True, text=True)
+    assert at.stdout == f"refs/heads/{BRANCH}\n"
+
+
+@pytest.mark.parametrize("command", [("status",), ("verify",)])
+def test_what_went_wrong_commits_on_an_abandoned_batch_were_to_be_blessed(
+    two: Path, command: tuple[str, ...]
+) -> None:
+    git(two, "switch", "-q", BRANCH)
+    near(two, "abandon")
+    mine = by_hand(two)
+    out = near(two, *command, status=None).out
+    assert "bless" not in out
+    [way] = [line for line in out.splitlines() if "git reset --keep" in line]
+    shell = way[way.index("git switch") :]
+    subprocess.run(shell, shell=True, cwd=two, check=True, capture_output=True)
+    near(two, "verify")
+    assert git(two, "rev-parse", f"{BRANCH}-aside") == mine

@@ -52,7 +52,7 @@ def plain(text: str) -> None:
 
 def emit(value: dict[str, Any]) -> None:
     """Print an answer for programs: one JSON object, ASCII only, so any locale will do."""
-    _write(sys.stdout, json_text(value))
+    _write(sys.stdout, json_text(value) + "\n")
 
 
 def _write(stream: Any, text: str, *, in_vain: type[OSError] = BrokenPipeError) -> bool:

@@ -19,10 +19,11 @@ from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.admission import admission_stop, needs_authorization
+from git_batch.core.agenda import counts
 from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
 from git_batch.core.outlook import Outlook, outlook
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
-from git_batch.core.standing import BatchStatus, StopReason
+from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
 from git_batch.repo import fingerprint, trust
@@ -220,7 +221,8 @@ def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None
         if reason is StopReason.BUDGET and not _tasks_used_up(state, fresh.budget):
             more = "raise the bound in the plan: git batch resume --plan PLAN"
             raise PreconditionError(f"nothing would run: {said}", more)
-        raise nothing_would_run(stop, "git batch resume", "+N")
+        more = f"+{max(counts(state)[TaskStatus.PENDING], 1)}"
+        raise nothing_would_run(stop, "git batch resume", more)
 
 
 def _tasks_used_up(state: BatchState, budget: Budget) -> bool:

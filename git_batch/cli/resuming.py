@@ -45,7 +45,8 @@ def _show(renewal: Renewal) -> None:
 
     granted = renewal.authorization
     coming, notes = renewal.outlook, renewal.notes
-    out(confirmation_text(renewal.plan, granted, coming, seen=renewal.here, notes=notes))
+    here, state = renewal.here, renewal.state
+    out(confirmation_text(renewal.plan, granted, coming, before=state, seen=here, notes=notes))
     if renewal.diff is not None:
         before = (renewal.state.plan_digest, renewal.old)
         after = (granted.plan_digest, granted.budget)

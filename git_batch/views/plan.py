@@ -16,11 +16,11 @@ from git_batch.core import agenda as agendas
 from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
-from git_batch.core.model import Authorization, Budget, Command, Plan, Task
+from git_batch.core.model import Authorization, BatchState, Budget, Command, Plan, Task
 from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus
 from git_batch.core.template import expand, in_shell, left_in_shell, render_command, values_of
-from git_batch.views.coming import grouped, instead, stands
+from git_batch.views.coming import enough, grouped, instead, stands
 from git_batch.views.common import (
     VERSION,
     command_text,
@@ -80,6 +80,7 @@ def confirmation_text(
     proposed: Authorization,
     outlook: Outlook | None = None,
     *,
+    before: BatchState | None = None,
     seen: bool = True,
     notes: Sequence[str] = (),
     whole_prompts: bool = False,
@@ -87,12 +88,13 @@ def confirmation_text(
     """Show what a person is about to authorize: the very value that is recorded if they agree.
 
     Args:
+        before: where the batch stands, when it is renewed.
         outlook: what becomes of each task, when it is renewed; without it all of them run.
         seen: what is done was shown to a person here before, so that its name is enough.
         notes: what else to read before the answer, one line each.
     """
     a, coming = proposed, outlook or Outlook(runs=run_order(plan))
-    groups = grouped(coming, seen)
+    groups = grouped(coming, seen, enough=enough(a.budget, coming, before))
     order = tuple(place for _, places in groups for place in places)
     lines = rows(
         [
@@ -100,14 +102,14 @@ def confirmation_text(
             ("digest", one_line(a.plan_digest)),
             ("branch", f"{one_line(a.branch)}, from {one_line(a.base)}"),
             ("confirmed", f"by {one_line(str(a.actor))} (no. {a.seq})"),
-            *_policy(plan, a.fail_fast),
-            *_budget(a.budget, a.deadline_at),
+            *_policy(plan, a.fail_fast, begun=before is not None and before.enrolled > 0),
+            *_budget(a.budget, a.deadline_at, before.enrolled if before is not None else 0),
             ("expires", "never" if a.expires_at is None else moment(a.expires_at)),
             *([("claims", f"each task, on '{one_line(a.claim)}'")] if a.claim else []),
             *_shared_limits(plan, order),
         ]
     )
-    lines += _untracked(a.untracked)
+    lines += _untracked(a.untracked, "untracked" if before is None else "accepted as untracked")
     lines += [one_line(note if note.startswith("warning: ") else f"note: {note}") for note in notes]
     lines += warnings(plan, order)
     shared = bool(_shared_limits(plan, order))
@@ -196,10 +198,12 @@ def _title(plan: Plan) -> str:
     return f"{one_line(plan.slug)}: {one_line(plan.title)}"
 
 
-def _policy(plan: Plan, fail_fast: bool | None = None) -> list[tuple[str, str]]:
+def _policy(
+    plan: Plan, fail_fast: bool | None = None, *, begun: bool = False
+) -> list[tuple[str, str]]:
     stops = plan.fail_fast if fail_fast is None else fail_fast
     found = [("on failure", "the run ends" if stops else "independent tasks go on")]
-    if plan.baseline:
+    if plan.baseline and not begun:
         found.append(("baseline", "all checks run on the base first"))
     if plan.notify is not None:
         label, command = _shown("notify", plan.notify, None)
@@ -207,8 +211,12 @@ def _policy(plan: Plan, fail_fast: bool | None = None) -> list[tuple[str, str]]:
     return found
 
 
-def _budget(budget: Budget, deadline_at: datetime | None = None) -> list[tuple[str, str]]:
+def _budget(
+    budget: Budget, deadline_at: datetime | None = None, used: int = 0
+) -> list[tuple[str, str]]:
     limit = "no limit" if budget.max_tasks is None else counted(budget.max_tasks, "enrollment")
+    if budget.max_tasks is not None and used:
+        limit += f" in all, {used} of them made"
     deadline = budget.deadline if deadline_at is None else deadline_at
     if deadline is None:
         until = "none"
@@ -230,11 +238,11 @@ def _budget(budget: Budget, deadline_at: datetime | None = None) -> list[tuple[s
     return found
 
 
-def _untracked(paths: Sequence[bytes]) -> list[str]:
+def _untracked(paths: Sequence[bytes], what: str = "untracked") -> list[str]:
     if not paths:
         return []
     return [
-        f"untracked, in no commit ({len(paths)}):",
+        f"{what}, in no commit ({len(paths)}):",
         *(f"  {path_text(path)}" for path in paths),
     ]
 

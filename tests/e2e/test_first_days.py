@@ -146,3 +146,41 @@ def test_what_went_wrong_commits_on_an_abandoned_batch_were_to_be_blessed(
     subprocess.run(shell, shell=True, cwd=two, check=True, capture_output=True)
     near(two, "verify")
     assert git(two, "rev-parse", f"{BRANCH}-aside") == mine
+
+
+@pytest.mark.parametrize("bounds", [("--max-tasks", "3"), ("--max-tasks", "+1")])
+def test_what_went_wrong_more_was_said_to_run_than_the_budget_allows(
+    two: Path, bounds: tuple[str, ...]
+) -> None:
+    git(two, "switch", "-q", BRANCH)
+    more = "".join(task(name, f"echo {name} >src/{name}") for name in ("three", "four"))
+    path = write(two, "baseline = true\n", ONE, task("two", "exit 1"), more)
+    shown = near(two, "resume", "--yes", "--plan", str(path), *bounds, status=1).out
+    assert "budget:     3 enrollments in all, 2 of them made\n" in shown
+    assert "2 tasks will run, in this order, until the budget is used up:\n" in shown
+    assert "all checks run on the base first" not in shown
+    assert told(two)["counts"]["pending"] == 1
+    shown = near(two, "resume", "--yes", "--max-tasks", "+1", status=1).out
+    assert "1 task will run, in this order:\n" in shown
+
+
+def test_what_went_wrong_a_first_confirmation_promised_more_than_its_budget(repo: Path) -> None:
+    write(repo, ONE, task("two", "echo two >src/two"))
+    shown = near(repo, "start", "--dry-run", "--max-tasks", "1").out
+    assert "budget:     1 enrollment\n" in shown
+    assert "2 tasks will run, in this order, until the budget is used up:\n" in shown
+    assert "2 tasks will run, in this order:\n" in near(repo, "start", "--dry-run").out
+
+
+def test_what_went_wrong_a_renewal_listed_an_untracked_file_that_was_not_there(two: Path) -> None:
+    git(two, "switch", "-q", BRANCH)
+    (two / "batch.toml").unlink()
+    near(two, "retry", "two")
+    shown = near(two, "resume", "--yes", "--max-tasks", "+1", status=1).out
+    assert "accepted as untracked, in no commit (1):\n  batch.toml\n" in shown
+    assert "\nuntracked, in no commit" not in shown
+
+
+@pytest.mark.parametrize("command", ["status", "list", "report", "log", "verify", "check"])
+def test_what_went_wrong_json_left_the_prompt_on_its_last_line(two: Path, command: str) -> None:
+    assert near(two, command, "--json").out.endswith("}\n")

@@ -97,7 +97,7 @@ def _case(session: Session, named: str | None, at: datetime) -> _Case:
         meant = BatchId(branch)
         branch = _branch_of(session, meant)
     branch = branch.removeprefix("refs/heads/")
-    tip = commit_of(session, branch)
+    tip = commit_of(session, branch, or_batch=True)
     batch, base, seen = claimed.batch_part(session.repo.git, tip)
     if batch is None or not BATCH_ID.match(batch):
         batch = meant or _by_records(session, branch)

@@ -174,7 +174,7 @@ def _remote_branches(session: Session, branch: str) -> dict[str, Oid]:
 
 def _branch(session: Session, named: str) -> Meant:
     """Take any commit; the newest trailers on its line tell the batch."""
-    tip = commit_of(session, named)
+    tip = commit_of(session, named, or_batch=True)
     batch, _, _ = claimed.batch_part(session.repo.git, tip)
     ref, at = record_of(session, batch)
     return Meant(named, tip, batch, ref, at, ends=False)
@@ -190,15 +190,19 @@ def _range(session: Session, named: str) -> Meant:
     return Meant(named, tip, batch, ref, at, base=base, ends=False)
 
 
-def commit_of(session: Session, rev: str) -> Oid:
+def commit_of(session: Session, rev: str, *, or_batch: bool = False) -> Oid:
     """Resolve what a person typed to a commit.
+
+    Args:
+        or_batch: it might have been a batch as well.
 
     Raises:
         UsageError: it names none.
     """
     found = session.repo.git.commit_named(rev)
     if found is None:
-        raise UsageError(f"'{rev}' is neither a batch nor a commit here", "git batch list")
+        what = "neither a batch nor a commit" if or_batch else "no commit"
+        raise UsageError(f"'{rev}' is {what} here", *(["git batch list"] if or_batch else []))
     return Oid(found)
 
 

@@ -420,7 +420,7 @@ def test_a_task_in_flight_is_refused(repo: Path) -> None:
 
 
 CASES = {
-    "no commit": (("--onto", "nonsense"), 2, "'nonsense' is neither a batch nor a commit"),
+    "no commit": (("--onto", "nonsense"), 2, "'nonsense' is no commit here"),
     "no option": ((), 2, "--onto"),
     "the same": (("--onto", "main~1"), 3, "is based on 'main~1' already"),
     "its own branch": (("--onto", BRANCH), 3, "contains commits of batch"),

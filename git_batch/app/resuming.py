@@ -36,6 +36,7 @@ from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
 from git_batch.run import group
 from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_of
+from git_batch.views.common import OF_THE_BRANCH, Around
 
 __all__ = ["Renewal", "ResumeRequest", "resume"]
 
@@ -72,7 +73,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         if journal.state.status in _OVER:
             let_go(session, journal.state, tools.progress.note)
             group.forget(session.repo.scratch)
-            return _ended(journal, request)
+            return _ended(session, journal, request)
         _no_orphans(session, batch, request)
         preconditions.plan_is_known(journal.machine.plan, journal.state)
         loaded = None
@@ -85,10 +86,19 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         claim(session, journal.state.slug, batch, who, tools.clock())
         state = bell.drive(journal, who, runner)
         let_go(session, state, tools.progress.note)
-        return Outcome(state, journal.machine.plan)
+        return Outcome(state, journal.machine.plan, around=_around(session, state))
 
 
-def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
+def _around(session: Session, state: BatchState) -> Around | None:
+    """Look where the branch is: a run that has nothing to do does not."""
+    if state.stop in OF_THE_BRANCH:
+        return None
+    head = session.refs.read(f"refs/heads/{state.branch}")
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    return Around(head, (drift,) if drift is not None else ())
+
+
+def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcome:
     state = journal.state
     if state.status is BatchStatus.ABANDONED:
         raise PreconditionError(
@@ -101,7 +111,7 @@ def _ended(journal: Journal, request: ResumeRequest) -> Outcome:
             f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",
             f"start what is new as a batch of its own: git batch start {request.plan}",
         )
-    return Outcome(state, journal.machine.plan)
+    return Outcome(state, journal.machine.plan, around=_around(session, state))
 
 
 def _ready(

@@ -33,6 +33,7 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
 from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
+from git_batch.views.common import Around
 
 
 class StartRequest(Struct, frozen=True):
@@ -166,11 +167,17 @@ def start(
 
 
 class Outcome(Struct, frozen=True):
-    """A batch after a run, and its plan; `live` if a run that goes on was renewed instead."""
+    """A batch after a run, and its plan.
+
+    Attributes:
+        live: a run that goes on was renewed instead.
+        around: what is found around the record, where the run had no reason to look.
+    """
 
     state: BatchState
     plan: Plan
     live: bool = False
+    around: Around | None = None
 
 
 def _same_as_asked(asked: Proposal, now: Proposal) -> None:

@@ -25,7 +25,8 @@ def ended(outcome: Outcome, interrupt: Interrupt, before: str | None) -> int:
         before: the branch that HEAD named before the run, or the commit if it was detached.
     """
     state = outcome.state
-    text = ending_text(state, outcome.plan, back=_back(before, state.branch))
+    back = _back(before, state.branch)
+    text = ending_text(state, outcome.plan, back=back, around=outcome.around)
     out(text, in_vain=OSError)  # it has ended as it has
     if state.status is BatchStatus.RUNNING and interrupt.signum is not None:
         return 128 + interrupt.signum

@@ -152,7 +152,8 @@ def batch_text(status: BatchStatus, stop: StopReason | None, *, live: bool) -> s
     return f"{words(status)} ({words(str(why))})" if says_more(status, why) else words(status)
 
 
-_OF_THE_BRANCH = frozenset({StopReason.FOREIGN_COMMITS, StopReason.LINEAGE_BROKEN})
+OF_THE_BRANCH = frozenset({StopReason.FOREIGN_COMMITS, StopReason.LINEAGE_BROKEN})
+"""Stops whose reason is where the branch was."""
 
 
 def actions_of(
@@ -172,7 +173,7 @@ def actions_of(
     if ways or live:
         return ways
     whole = around is not None and not around.drift
-    back = whole and stop in _OF_THE_BRANCH and status is not BatchStatus.ABANDONED
+    back = whole and stop in OF_THE_BRANCH and status is not BatchStatus.ABANDONED
     if status is BatchStatus.RUNNING or back:
         return ["git batch resume"]
     return [recorded] if recorded else []

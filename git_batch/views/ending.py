@@ -10,7 +10,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.views.commands import for_batch, look
-from git_batch.views.common import batch_text, counts_text, rows
+from git_batch.views.common import Around, batch_text, counts_text, rows
 from git_batch.views.escape import MORE, one_line
 from git_batch.views.standing import Board
 
@@ -28,11 +28,14 @@ _DECIDE = frozenset(
 """Ends that a person's decisions about tasks lead on from."""
 
 
-def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> str:
+def ending_text(
+    state: BatchState, plan: Plan, *, back: str | None = None, around: Around | None = None
+) -> str:
     """Say how a run ended.
 
     Args:
         back: what was checked out before it began, if it was another branch.
+        around: what is found around the record, None where its reason says so.
     """
     totals = {status.value: n for status, n in counts(state).items() if n}
     lines = [
@@ -41,19 +44,22 @@ def ending_text(state: BatchState, plan: Plan, *, back: str | None = None) -> st
     ]
     if state.reason:
         lines.append(("reason", one_line(state.reason)))
-    lines += [("next", line) for line in _next(state, plan)]
+    board = Board(state, plan, live=False, around=around)
+    lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in board.drift]
+    lines += [("next", line) for line in _next(state, board)]
     if back is not None:
         lines.append(("back", f"git switch {one_line(back)}"))
     return "\n".join(rows(lines))
 
 
-def _next(state: BatchState, plan: Plan) -> list[str]:
-    board = Board(state, plan, live=False)
+def _next(state: BatchState, board: Board) -> list[str]:
     looks = [look(board, standing) for standing in board if standing.waits]
     lines = looks[:LOOKS]
     if len(looks) > LOOKS:
         lines.append(f"{MORE} and {len(looks) - LOOKS} more")
+    if board.drift:  # nothing goes on before the branch is whole
+        lines = []
     # Where tasks wait for a decision, going on comes after it.
-    first = looks and state.status is BatchStatus.NEEDS_HUMAN and state.stop in _DECIDE
+    first = lines and state.status is BatchStatus.NEEDS_HUMAN and state.stop in _DECIDE
     following = [] if first else for_batch(board)
     return list(dict.fromkeys([*lines, *following, "git batch report"]))

@@ -184,3 +184,46 @@ def test_what_went_wrong_a_renewal_listed_an_untracked_file_that_was_not_there(t
 @pytest.mark.parametrize("command", ["status", "list", "report", "log", "verify", "check"])
 def test_what_went_wrong_json_left_the_prompt_on_its_last_line(two: Path, command: str) -> None:
     assert near(two, command, "--json").out.endswith("}\n")
+
+
+@pytest.mark.parametrize("status", ["needs human", "completed"])
+def test_what_went_wrong_resume_said_nothing_of_a_branch_that_was_moved(
+    two: Path, status: str
+) -> None:
+    git(two, "switch", "-q", BRANCH)
+    if status == "completed":
+        near(two, "skip", "two")
+        near(two, "resume")
+    git(two, "reset", "-q", "--keep", "HEAD~1")
+    done = near(two, "resume", status=None)
+    lines = [line.split(":", 1) for line in reversed(done.out.splitlines())]
+    first = {label: words.strip() for label, words in lines}
+    assert first["batch"].endswith(status)
+    assert first["drift"].startswith("moved back: ")
+    way = first["next"]
+    subprocess.run(way, shell=True, cwd=two, check=True, capture_output=True)
+    near(two, "verify")
+    assert "drift:" not in near(two, "resume", status=None).out
+
+
+def test_what_went_wrong_no_commit_was_said_to_be_no_batch_either(two: Path) -> None:
+    done = near(two, "find", "--commit", "nonsense", status=2)
+    assert done.err == "error: 'nonsense' is no commit here\n"
+
+
+@pytest.mark.parametrize("plan", ["batch.toml", "plans/batch.toml"])
+def test_what_went_wrong_a_hook_that_staged_the_plan_was_said_to_have_changed_it(
+    repo: Path, plan: str
+) -> None:
+    hook = repo / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\ngit add -A\n")
+    hook.chmod(0o755)
+    (repo / plan).parent.mkdir(exist_ok=True)
+    write(repo, ONE, name=plan)
+    near(repo, "start", plan, "--yes", status=1)
+    reason = told(repo)["tasks"][0]["reason"]
+    assert f"it staged '{plan}', which is yours and untracked; list it in" in reason
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write(f"{plan}\n")
+    near(repo, "retry", "one")
+    near(repo, "resume")

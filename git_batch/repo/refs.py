@@ -10,6 +10,8 @@ Refs are deleted through git: libgit2 rewrites packed-refs from a stale copy and
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -21,8 +23,11 @@ from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
 
-_LOCKED = ("failed to lock", "locked file", "is locked")
-"""How libgit2 says that a lock is in the way; it has no code for it."""
+_LOCKED = ("failed to lock", "is locked", os.strerror(errno.EEXIST))
+"""How libgit2 says that a lock is in the way; it has no code for it.
+
+A lock that can't be made (a full disk, a forbidden folder) is not: "failed to create locked file".
+"""
 
 _NOT_NOW = (OSError, KeyError, pygit2.GitError)
 

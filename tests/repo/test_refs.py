@@ -12,7 +12,7 @@ import pytest
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError, LockedError, StaleError
-from git_batch.repo import durability, refs
+from git_batch.repo import durability, refs, stalelocks
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from tests.conftest import git
@@ -142,6 +142,17 @@ def test_a_lock_that_stays_is_named_after_a_while_and_left_alone(
     assert time.monotonic() - began >= 0.2
     assert str(lock) in caught.value.message
     assert lock.read_text() == "somebody's"
+
+
+def test_what_went_wrong_a_lock_that_could_not_be_made_was_waited_for_and_said_to_exist(
+    repo: Path, opened: Repository
+) -> None:
+    """As on a full disk: there is no lock, and none can be made."""
+    began = time.monotonic()
+    with pytest.raises(GitError, match="File name too long") as caught:
+        Refs(opened).swap(f"refs/batch/{'n' * 252}", None, blob(repo, "1"), "x")
+    assert not isinstance(caught.value, LockedError)
+    assert time.monotonic() - began < stalelocks.LOCK_WAIT / 2
 
 
 def test_a_lock_that_goes_away_is_waited_for(repo: Path, opened: Repository) -> None:

@@ -7,6 +7,7 @@ checks proves that they left it alone. There is no other scan.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
@@ -139,7 +140,12 @@ class TaskRunner:
         return self._fitting(lambda: self._c.scanner.changed_by_checks(tree))
 
     def _fitting(self, look: Callable[[], T]) -> T:
-        """Look at the working tree; tell what git refuses to take from what git can't do."""
+        """Look at the working tree; tell what git refuses to take from what git can't do.
+
+        What fails once only is not the files' fault: the disk was full for a moment.
+        """
+        with suppress(GitError):
+            return look()
         try:
             return look()
         except GitError as error:

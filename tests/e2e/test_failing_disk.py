@@ -137,3 +137,16 @@ def test_a_sync_that_fails_anywhere_takes_nothing_back_that_was_told(
 ) -> None:
     calls = each(library, planned, NO_SYNC, every, once=once, also=decided if once else stopped)
     assert calls > 30
+
+
+def test_what_went_wrong_a_task_was_parked_because_the_disk_was_full_for_a_moment(
+    library: Path, planned: Path
+) -> None:
+    """When its work was looked at: what git could not do then was taken for a file's fault."""
+
+    def not_its_fault(found: Faulty) -> None:
+        assert "needs a human" not in said(found.done), found
+
+    order = Order(MAKE, errno.ENOSPC, only="/scan.index.lock")
+    calls = each(library, planned, order, 2, once=True, also=not_its_fault)
+    assert calls > 5

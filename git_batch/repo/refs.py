@@ -29,6 +29,9 @@ _LOCKED = ("failed to lock", "is locked", os.strerror(errno.EEXIST))
 A lock that can't be made (a full disk, a forbidden folder) is not: "failed to create locked file".
 """
 
+_GONE = os.strerror(errno.ENOENT)
+"""How libgit2 says that a folder was removed, being empty, while it was to be filled."""
+
 _NOT_NOW = (OSError, KeyError, pygit2.GitError)
 
 
@@ -169,7 +172,10 @@ class Refs:
             change.set_target(name, pygit2.Oid(hex=new), message=f"batch: {why}")
 
     def _retry(self, name: str, act: Callable[[], None]) -> None:
-        """Act until no lock is in the way; libgit2 has three exceptions for that and no code."""
+        """Act until nothing is in the way any more: a lock, or a git that tidies up folders.
+
+        libgit2 has three exceptions for that and no code.
+        """
         limit = time.monotonic() + LOCK_WAIT
         while True:
             try:
@@ -177,7 +183,9 @@ class Refs:
                 return
             except _NOT_NOW as error:
                 text = str(error)
-                if not (any(said in text for said in _LOCKED) or isinstance(error, KeyError)):
+                locked = any(said in text for said in _LOCKED)
+                passing = locked or isinstance(error, KeyError) or _GONE in text
+                if not passing or (time.monotonic() > limit and not locked):
                     raise GitError(f"could not set '{name}': {text}") from None
                 if time.monotonic() > limit:
                     lock = f"{self._repo.layout.common_dir}/{name}.lock"

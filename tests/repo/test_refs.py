@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -153,6 +154,30 @@ def test_what_went_wrong_a_lock_that_could_not_be_made_was_waited_for_and_said_t
         Refs(opened).swap(f"refs/batch/{'n' * 252}", None, blob(repo, "1"), "x")
     assert not isinstance(caught.value, LockedError)
     assert time.monotonic() - began < stalelocks.LOCK_WAIT / 2
+
+
+def test_what_went_wrong_a_folder_that_git_removed_just_then_failed_a_new_ref(
+    repo: Path, opened: Repository
+) -> None:
+    """git removes folders of refs that have become empty, as when it packs what was in them."""
+    mine, one, over = Refs(opened), blob(repo, "1"), threading.Event()
+    folder = repo / ".git/refs/batch/x/attempts/task"
+
+    def tidy() -> None:
+        while not over.is_set():
+            for empty in (folder, folder.parent, folder.parent.parent):
+                with contextlib.suppress(OSError):
+                    empty.rmdir()
+
+    tidying = threading.Thread(target=tidy)
+    tidying.start()
+    try:
+        for n in range(150):
+            mine.swap(f"refs/batch/x/attempts/task/{n}", None, one, "x", synced=True, durable=False)
+            (folder / str(n)).unlink()
+    finally:
+        over.set()
+        tidying.join()
 
 
 def test_a_lock_that_goes_away_is_waited_for(repo: Path, opened: Repository) -> None:

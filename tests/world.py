@@ -100,7 +100,10 @@ class World:
         crash_after: the process dies after so many appended events.
         watch: called with every new state.
         pauses: how long each attempt waited before it began.
+        batch: its id.
     """
+
+    batch = BatchId("batch-abc123")
 
     def __init__(
         self,
@@ -136,7 +139,7 @@ class World:
         """Confirm the plan."""
         created = ev.Created(
             self.now(),
-            BatchId("batch-abc123"),
+            self.batch,
             "batch",
             "A batch",
             "batch/batch",

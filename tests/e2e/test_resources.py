@@ -112,6 +112,60 @@ def test_on_a_full_disk_nothing_is_told_that_is_not_there_and_resume_finishes(
     assert second.rstrip().endswith("?? batch.toml")
 
 
+INODES = """
+mount -t tmpfs -o size=32m none "$1"
+cp -a "$2" "$1/repo"
+cd "$1/repo"
+used=$(df --output=iused . | tail -n1)
+mount -o "remount,nr_inodes=$((used + $3))" "$1"
+echo "first $(batch start -y 2>&1; echo "exit $?")"
+git log --format='there %H' --all
+mount -o remount,nr_inodes=20000 "$1"
+git for-each-ref --format='%(refname)' refs/notes/batch | grep -q . && do=resume || do=start
+echo "second $(batch $do --yes 2>&1; echo "exit $?")"
+git log --reverse --format='done %s' main..batch/demo
+git fsck --strict --no-dangling
+git status --porcelain
+"""
+
+
+def without_inodes(repo: Path, left: int) -> bool:
+    """Run with so many files that can still be made; tell whether they were enough."""
+    place = repo.parent / f"mnt{left}"
+    place.mkdir()
+    done = inside(INODES, str(place), str(repo), str(left))
+    first, _, second = done.stdout.partition("second ")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert not re.search("Traceback|a bug in git-batch", done.stdout)
+    there = re.findall(r"^there (\w+)", first, re.MULTILINE)
+    for told in told_as_committed(first):
+        assert any(oid.startswith(told) for oid in there), first
+    ends = re.findall(r"^done (.*)", second, re.MULTILINE)
+    assert ends == ["Do one", "Do two", "Do three"], (first, second)
+    assert second.rstrip().endswith("?? batch.toml")
+    enough = "exit 0\n" in first
+    assert enough or "No space left on device" in first, first
+    return enough
+
+
+@needs_mount
+@pytest.mark.parametrize("every", [45, pytest.param(1, marks=pytest.mark.long)])
+def test_on_a_disk_without_inodes_nothing_is_told_that_is_not_there_and_resume_finishes(
+    repo: Path, every: int
+) -> None:
+    """There is room for bytes, but not for another file."""
+    write(
+        repo,
+        task("one", "echo one >>src/a"),
+        task("two", "echo two >>src/b", "check = 'test $BATCH_ATTEMPT -ge 2'", "attempts = 2"),
+        task("three", "echo three >>src/a"),
+    )
+    left = every // 2
+    while not without_inodes(repo, left):
+        left += every
+    assert left > 60
+
+
 @needs_mount
 def test_a_full_disk_is_refused_before_the_first_task(repo: Path) -> None:
     place = repo.parent / "mnt"

@@ -16,8 +16,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -29,6 +30,7 @@ from git_batch.core.model import Authorization
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
+from git_batch.repo.stalelocks import LOCK_WAIT
 
 _LOCK = "authorized.lock"
 """In `<common dir>/batch`."""
@@ -98,10 +100,12 @@ def confirm(
     Args:
         files: as of `Trust.files`; empty where the plan in force was confirmed again.
     """
-    with _alone(repo):
-        known = load(repo, batch)
+
+    def confirmed(known: Trust) -> Trust:
         nonces = (*known.nonces, authorization.nonce)[-_NONCES:]
-        _save(repo, batch, replace(known, nonces=nonces, files=dict(files or known.files)))
+        return replace(known, nonces=nonces, files=dict(files or known.files))
+
+    _change(repo, batch, confirmed)
 
 
 def seen(repo: Repository, batch: BatchId, step: int, authorization: Authorization | None) -> None:
@@ -110,9 +114,11 @@ def seen(repo: Repository, batch: BatchId, step: int, authorization: Authorizati
     known = load(repo, batch)
     if step <= known.step and seq <= known.seq:
         return
-    with _alone(repo):
-        known = load(repo, batch)
-        _save(repo, batch, replace(known, step=max(step, known.step), seq=max(seq, known.seq)))
+    _change(
+        repo,
+        batch,
+        lambda known: replace(known, step=max(step, known.step), seq=max(seq, known.seq)),
+    )
 
 
 def forget(repo: Repository, batch: BatchId) -> None:
@@ -134,17 +140,29 @@ def _sha256(path: str) -> str:
         return ""
 
 
-@contextmanager
-def _alone(repo: Repository) -> Iterator[None]:
-    """Let nobody else change what is known until the block ends, or the process does."""
+def _change(repo: Repository, batch: BatchId, change: Callable[[Trust], Trust]) -> None:
+    """Change what is known while nobody else does; a cache is not waited for for ever."""
     folder = os.path.join(repo.layout.common_dir, "batch")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     fd = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
+        if _locked(fd):
+            _save(repo, batch, change(load(repo, batch)))
     finally:
         os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    limit = time.monotonic() + LOCK_WAIT
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # it may have been suspended
+            if time.monotonic() > limit:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
 
 
 def _save(repo: Repository, batch: BatchId, trust: Trust) -> None:

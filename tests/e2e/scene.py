@@ -64,7 +64,7 @@ run = 'echo bad >src/bad; rm src/a; read x <"$GATE"; echo no; exit 3'
 """
 
 CLAIM = "refs/batch/claims/demo/@"
-OURS = re.compile(r"(run|tree|demo-[a-z0-9]{6})\.lock")
+OURS = re.compile(r"(run|tree|authorized|demo-[a-z0-9]{6})\.lock")
 """Locks that are held by flock(2) and stay when nobody holds them."""
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Actor, Authorization
@@ -46,3 +49,17 @@ def test_what_went_wrong_of_two_renewals_at_once_one_was_asked_for_again(repo: P
         list(threads.map(lambda grant: trust.confirm(here, BATCH, grant, {}), grants))
     known = trust.load(here, BATCH)
     assert all(map(known.confirmed, grants))
+
+
+def test_a_process_that_stands_still_with_the_lock_holds_nobody_up(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Repository.open(str(repo))
+    trust.seen(here, BATCH, 1, None)
+    monkeypatch.setattr(trust, "LOCK_WAIT", 0.1)
+    with (repo / ".git/batch/authorized.lock").open("r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        trust.seen(here, BATCH, 2, None)
+    assert trust.load(here, BATCH).step == 1  # a cache: what it has not got is asked for again
+    trust.seen(here, BATCH, 3, None)
+    assert trust.load(here, BATCH).step == 3

@@ -68,9 +68,11 @@ def show_text(
     if diff is not None:
         lines += ["", output_text(diff).rstrip("\n")]
     if standing.waits or not (output or diff is not None):
-        commands = [*kept_work(board, standing)[1:], *task_commands(board, standing)]
-        lines += ["", "next:"]
-        lines += [f"  {one_line(c)}" for c in dict.fromkeys(command for _, command in commands)]
+        read = board.addressed(f"git batch show {task}")  # as every form of it does
+        found = [*kept_work(board, standing)[1:], *task_commands(board, standing)]
+        commands = dict.fromkeys(command for _, command in found if command != read)
+        lines += ["", "next:"] if commands else []
+        lines += [f"  {one_line(command)}" for command in commands]
     return printable("\n".join(lines)) + "\n"
 
 

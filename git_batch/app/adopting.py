@@ -113,7 +113,10 @@ def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: 
         )
     failure = refuse(journal.machine.task(task), changes)
     if failure is not None:
-        raise PreconditionError(f"the fix can't be the work of '{task}': it {failure.reason}")
+        raise PreconditionError(
+            f"the fix can't be the work of '{task}': it {failure.reason}",
+            "move that elsewhere first, or let the task change it: git batch resume --plan FILE",
+        )
 
 
 def _keep(session: Session, journal: Journal, task: TaskId, tree: Oid, at: datetime) -> None:

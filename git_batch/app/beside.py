@@ -26,7 +26,7 @@ from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import batch_lock, holder
 from git_batch.run.context import new_runner
-from git_batch.views.common import words
+from git_batch.views.common import stands_text
 
 _TRIES = 50
 PATIENCE = 2.0
@@ -83,6 +83,6 @@ def _running(session: Session, batch: BatchId, who: Idents) -> Journal:
 
 
 def _not_running(state: BatchState) -> PreconditionError:
-    batch, said = state.batch_id, words(state.status)
-    stands = "" if state.status is BatchStatus.RUNNING else f": it is {said}"
+    batch, said = state.batch_id, stands_text(state.status)
+    stands = "" if state.status is BatchStatus.RUNNING else f": it {said}"
     return PreconditionError(f"batch '{batch}' is not running{stands}", f"git batch status {batch}")

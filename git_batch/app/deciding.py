@@ -25,7 +25,7 @@ from git_batch.repo.locks import RunLock
 from git_batch.run.context import new_runner
 from git_batch.run.lineage import is_made
 from git_batch.views.addressing import addressed
-from git_batch.views.common import state_word, words
+from git_batch.views.common import stands_text, state_word
 
 
 class Named(Struct, frozen=True):
@@ -227,9 +227,9 @@ def must_be_allowed(
     state = journal.state
     name = f"decided:{decision}"
     if (state.status, name) not in BATCH:
-        said = words(state.status)
+        said = stands_text(state.status)
         raise PreconditionError(
-            f"batch '{state.batch_id}' is {said}, so '{decision}' is not possible now",
+            f"batch '{state.batch_id}' {said}, so '{decision}' is not possible now",
             f"git batch status {state.batch_id}",
         )
     for task in tasks:

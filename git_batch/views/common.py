@@ -152,6 +152,11 @@ def batch_text(status: BatchStatus, stop: StopReason | None, *, live: bool) -> s
     return f"{words(status)} ({words(str(why))})" if says_more(status, why) else words(status)
 
 
+def stands_text(status: BatchStatus) -> str:
+    """Say where a batch stands, as the rest of a sentence about it."""
+    return "needs a human" if status is BatchStatus.NEEDS_HUMAN else f"is {words(status)}"
+
+
 OF_THE_BRANCH = frozenset({StopReason.FOREIGN_COMMITS, StopReason.LINEAGE_BROKEN})
 """Stops whose reason is where the branch was."""
 

@@ -38,9 +38,9 @@ def gate(repo: Path) -> Path:
 @pytest.mark.parametrize(
     ("parts", "options", "status", "state"),
     [
-        ((ONE,), (), 0, "completed"),
-        ((PARKED, TWO), (), 1, "needs human"),
-        ((ONE, TWO), ("--max-tasks", "1"), 1, "budget stopped"),
+        ((ONE,), (), 0, "is completed"),
+        ((PARKED, TWO), (), 1, "needs a human"),
+        ((ONE, TWO), ("--max-tasks", "1"), 1, "is budget stopped"),
     ],
 )
 def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
@@ -64,7 +64,7 @@ def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
     write(repo, *parts)
     near(repo, "start", "--yes", *options, status=status)
     batch, [done] = told(repo)["batch_id"], asked
-    assert done.err.splitlines()[0] == f"error: batch '{batch}' is not running: it is {state}"
+    assert done.err.splitlines()[0] == f"error: batch '{batch}' is not running: it {state}"
     assert done.hints == [f"git batch status {batch}"]
     assert told(repo)["authorization"]["seq"] == 1
     assert "stop requested" not in near(repo, "log").out

@@ -227,3 +227,25 @@ def test_what_went_wrong_a_hook_that_staged_the_plan_was_said_to_have_changed_it
         exclude.write(f"{plan}\n")
     near(repo, "retry", "one")
     near(repo, "resume")
+
+
+def test_what_went_wrong_a_batch_was_said_to_be_needs_human(two: Path) -> None:
+    git(two, "switch", "-q", BRANCH)
+    assert "is not running: it needs a human\n" in near(two, "stop", status=3).err
+    near(two, "skip", "two")
+    near(two, "resume")
+    assert "' is completed, so 'retry'" in near(two, "retry", "two", status=3).err
+
+
+def test_what_went_wrong_show_led_to_what_it_showed(two: Path) -> None:
+    git(two, "switch", "-q", BRANCH)
+    assert "next:" not in near(two, "show", "one").out
+    assert "\nnext:\n  git" in near(two, "show", "two").out
+
+
+def test_what_went_wrong_a_fix_outside_of_the_scope_was_refused_without_a_way(two: Path) -> None:
+    git(two, "switch", "-q", BRANCH)
+    (two / "stray").write_text("stray")
+    assert near(two, "adopt", "two", status=3).hints == [
+        "move that elsewhere first, or let the task change it: git batch resume --plan FILE"
+    ]

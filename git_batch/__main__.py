@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from git_batch.app.reader import PlanReader
 
 
+_heard: list[bool] = []
+"""Something in it: the command line is there, and says of itself that it was interrupted."""
+
+
 def main() -> None:
     """Run `git batch` and end with its exit status."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
@@ -28,8 +32,11 @@ def main() -> None:
     gc.disable()
     try:
         status = _answer()
-    except KeyboardInterrupt:  # before the command line was there to say so, or after it
-        sys.stderr.write("interrupted\n")
+    except KeyboardInterrupt:
+        # The command line says so itself, once it is there. What comes after that is the second
+        # one: git has the terminal's Ctrl-C as well, and passes it on to us.
+        if not _heard:
+            sys.stderr.write("interrupted\n")
         status = 130
     _end(status)
 
@@ -71,6 +78,7 @@ def _answer() -> int:
 def _command(reader: PlanReader | None = None) -> int:
     from git_batch.cli import main
 
+    _heard.append(True)
     return main.main(reader=reader)
 
 

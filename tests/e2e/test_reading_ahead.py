@@ -178,24 +178,40 @@ __main__.main()
 """
 
 
+TWICE = """
+import sys
+from git_batch import __main__
+from git_batch.app.reader import PlanReader
+from git_batch.cli import running
+def interrupted(*_, **more):
+    raise KeyboardInterrupt
+running.open_session = PlanReader.close = interrupted
+sys.argv[1:] = ['start']
+__main__.main()
+"""
+
+
 def test_what_went_wrong_a_ctrl_c_while_the_reader_was_ended_was_a_bad_file_descriptor(
     repo: Path,
 ) -> None:
     assert script(repo, INTERRUPTED) == "interrupted"
 
 
-def test_what_went_wrong_a_ctrl_c_before_anything_was_there_to_hear_it_was_a_traceback(
-    repo: Path,
+@pytest.mark.parametrize(
+    ("code", "said"), [(IMPORTING, "interrupted\n"), (TWICE, "\ninterrupted\n")]
+)
+def test_what_went_wrong_a_ctrl_c_that_found_nothing_to_hear_it_was_a_traceback(
+    repo: Path, code: str, said: str
 ) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", IMPORTING],
+        [sys.executable, "-c", code],
         cwd=repo,
         env=environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")
+    assert (ended.returncode, ended.stderr) == (130, said)
 
 
 @pytest.mark.parametrize(

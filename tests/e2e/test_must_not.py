@@ -353,7 +353,7 @@ def test_20_there_is_one_loop_and_one_place_that_commits() -> None:
                 calls["make"].append(path.name)
     assert calls["decide"] == ["driver.py"]
     assert calls["drive"] == ["notifying.py"]
-    assert calls["make"] == ["performer.py"]
+    assert calls["make"] == ["committing.py"]
 
 
 def test_21_drift_is_seen_in_a_linked_worktree_and_without_git_nothing_is_assumed(

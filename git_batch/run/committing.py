@@ -123,7 +123,11 @@ class Committer:
 
         Where they only put commits on top, the task's next attempt begins there, so its work leaves
         the files. Else a person puts the branch right first, and the files stay as they are.
+
+        Raises:
+            StaleError: it was another run of this very batch; then nothing of it is ours any more.
         """
+        self._c.journal.refresh()
         assert flight.tree is not None
         ref, changed = self._keeper.keep_settled(flight)
         ground = ground_of(self._c.repo, self._c.refs, self._c.state)

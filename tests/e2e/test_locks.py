@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -233,11 +233,11 @@ def test_a_git_of_a_killed_run_that_is_still_at_work_is_waited_for(
     assert [task for task, _, _ in scene.series()] == ["new", "twice", "shapes"]
 
 
-def race(killers: list[Killer], scene: Scene, **more: Any) -> list[Answer]:
-    """Have all start at once; the task that waits is let go when all but one have ended."""
+def race(killers: list[Killer], scene: Scene, action: str) -> list[Answer]:
+    """Have all act at once; the task that waits is let go when all but one have ended."""
     env = surroundings(scene)
     with ThreadPoolExecutor(len(killers)) as pool:
-        runs = [pool.submit(k.run, scene, "start", env=env, **more) for k in killers]
+        runs = [pool.submit(k.run, scene, action, env=env) for k in killers]
         scenes.eventually(
             lambda: sum(run.done() for run in runs) >= len(runs) - 1, "all but one are refused"
         )
@@ -245,11 +245,13 @@ def race(killers: list[Killer], scene: Scene, **more: Any) -> list[Answer]:
         return [run.result() for run in runs]
 
 
-def one_of_all(killers: list[Killer], origin: Scene, place: Path, rounds: int) -> None:
-    """Check that of those who start at once exactly one runs, and the others name it."""
+def one_of_all(
+    killers: list[Killer], origin: Scene, place: Path, rounds: int, action: str = "start"
+) -> None:
+    """Check that of those who act at once exactly one runs, and the others name it."""
     for n in range(rounds):
         with scenes.copied(origin, place / f"race{n}") as copy:
-            answers = race(killers, copy)
+            answers = race(killers, copy, action)
             won = [a for a in answers if a.state]
             assert len(won) == 1
             assert won[0].state
@@ -269,11 +271,17 @@ def one_of_all(killers: list[Killer], origin: Scene, place: Path, rounds: int) -
             assert [task for task, _, _ in copy.series()] == ["first", "long"]
 
 
-def test_of_two_that_start_at_once_one_runs_and_the_other_names_it(
-    waiting: Scene, place: Path
+@pytest.mark.parametrize("action", ["start", "resume"])
+@pytest.mark.parametrize("rounds", [2, pytest.param(500, marks=pytest.mark.long)])
+def test_of_eight_that_act_at_once_one_runs_and_the_others_name_it(
+    waiting: Scene, place: Path, action: str, rounds: int
 ) -> None:
-    with Killer() as one, Killer() as other:
-        one_of_all([one, other], waiting, place, 4)
+    with ExitStack() as stack:
+        killers = [stack.enter_context(Killer()) for _ in range(8)]
+        if action == "resume":
+            act = {"step": "commit object 'first: committed': after", "command": "kill -9 $PPID"}
+            assert killers[0].run(waiting, "start", env=surroundings(waiting), act=act).killed
+        one_of_all(killers, waiting, place, rounds, action)
 
 
 def test_who_only_looks_at_a_run_lock_is_not_taken_for_a_runner(
@@ -287,16 +295,6 @@ def test_who_only_looks_at_a_run_lock_is_not_taken_for_a_runner(
         time.sleep(0.3)
         fcntl.flock(looking, fcntl.LOCK_UN)
         assert run.result().state, run.result()
-
-
-@pytest.mark.long
-def test_of_eight_that_start_at_once_one_runs(
-    waiting: Scene, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with ExitStack() as stack:
-        one_of_all([stack.enter_context(Killer()) for _ in range(8)], waiting, place, 100)
-    with capsys.disabled():
-        print("\n8 starters, 100 rounds: 1 winner in each")
 
 
 def test_a_resume_beside_a_live_run_is_refused_until_that_is_killed(

@@ -138,6 +138,7 @@ class Deciding:
         try:
             if not self._ends:
                 aftermath.refuse(s.repo)
+            preconditions.objects_cleared_up(s, s.note)
             journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
             state = journal.state
             preconditions.cleared_up(s, state.slug, state.branch, self._batch, s.note)

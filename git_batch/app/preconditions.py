@@ -20,12 +20,13 @@ from git_batch.repo.attempts import namespace
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
-from git_batch.repo.emptied import clear_empty_objects
+from git_batch.repo.emptied import clear_torn_objects
 from git_batch.repo.linked import elsewhere
 from git_batch.repo.repository import Dirt
 from git_batch.repo.stalelocks import clear_stale_locks
 
 _LISTED = 20
+_NAMED = 3
 
 
 def no_operation(session: Session) -> None:
@@ -68,14 +69,25 @@ def cleared_up(
 ) -> None:
     """Put away what a crash left in the way of what is written next; under the run lock only.
 
-    Locks of ours on a batch's refs, and files of objects that a power cut left empty.
+    Locks of ours on a batch's refs, and what `objects_cleared_up` does.
     """
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
     names += [] if batch is None else [namespace(batch)]
     clear_stale_locks(session.repo, session.refs.read, names, note)
-    if emptied := clear_empty_objects(session.repo):
-        files = "1 file of an object" if emptied == 1 else f"{emptied} files of objects"
-        note(f"removed {files} without content, as a power cut leaves them")
+    objects_cleared_up(session, note)
+
+
+def objects_cleared_up(session: Session, note: Callable[[str], None]) -> None:
+    """Put away what a power cut left of objects; under the run lock, before any is read."""
+    cleared = clear_torn_objects(session.repo)
+    for done, many, how in (
+        ("removed", cleared.empty, "without content"),
+        ("put aside", len(cleared.torn), "that break off"),
+    ):
+        if many:
+            files = "1 file of an object" if many == 1 else f"{many} files of objects"
+            where = f": {', '.join(cleared.torn[:_NAMED])}" if done == "put aside" else ""
+            note(f"{done} {files} {how}, as a power cut leaves them{where}")
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

@@ -38,6 +38,7 @@ from git_batch.errors import GitError, PreconditionError, RecordError, UsageErro
 from git_batch.repo import batches, claimed, lostevents, recordfiles, trust
 from git_batch.repo.journal import Journal, read_at
 from git_batch.repo.locks import RunLock
+from git_batch.repo.lostfiles import set_aside
 from git_batch.run.context import new_runner
 
 _LISTED = 10
@@ -186,7 +187,7 @@ def _mended(case: _Case, tip: Oid | None) -> list[str]:
     if tip is None or not damaged:
         return []
     for oid in damaged.values():
-        lostevents.set_aside(repo, os.path.join(repo.layout.common_dir, recordfiles.place(oid)))
+        set_aside(repo, os.path.join(repo.layout.common_dir, recordfiles.place(oid)))
     recordfiles.write_again(repo, tip)
     left = recordfiles.damaged(repo, tip)
     mended = [name for name in damaged if name not in left]

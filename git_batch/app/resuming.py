@@ -65,6 +65,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
     with Bell(session, tools) as bell, RunLock(session.repo, batch, tools.clock()):
         ways = aftermath.Ways(kill_orphans=request.kill_orphans)
         aftermath.settle(session.repo, tools.progress.note, ways)
+        preconditions.objects_cleared_up(session, tools.progress.note)
         who = session.idents()
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
         slug, branch = journal.state.slug, journal.state.branch

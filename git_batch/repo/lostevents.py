@@ -15,6 +15,7 @@ from git_batch.core.ids import BatchId, Oid
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
 from git_batch.repo.journal import read_at
+from git_batch.repo.lostfiles import set_aside
 from git_batch.repo.objects import AbsentError, DamagedError, ObjectReader, seen_of
 from git_batch.repo.refs import BrokenRefError, Refs
 from git_batch.repo.repository import Repository
@@ -34,22 +35,6 @@ def readable_ref(repo: Repository, refs: Refs, name: str) -> tuple[Oid | None, s
     except BrokenRefError:
         aside = set_aside(repo, os.path.join(repo.layout.common_dir, name))
         return refs.read(name), aside
-
-
-def set_aside(repo: Repository, path: str) -> str | None:
-    """Move a file that can't be read out of the way; say where it is now, None if it is gone."""
-    folder = os.path.join(repo.layout.common_dir, "batch", "unreadable")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    aside = next(
-        place
-        for n in range(1, 10_000)
-        if not os.path.lexists(place := os.path.join(folder, f"{os.path.basename(path)}.{n}"))
-    )
-    try:
-        os.rename(path, aside)
-    except FileNotFoundError:
-        return None
-    return aside
 
 
 def logged(repo: Repository, name: str) -> list[Oid]:

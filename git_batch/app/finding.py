@@ -68,8 +68,8 @@ def _recorded(session: Session, item: batches.Summary, task: TaskId) -> Iterator
         return
     with reading_of(item.batch_id):
         blob = NotesTree(session.repo, item.tree).task_note(task)
-    if blob is not None:
-        told = record.parse_note(blob).record
+        told = None if blob is None else record.parse_note(blob).record
+    if told is not None:
         done = told.status is TaskStatus.COMMITTED and told.commit is not None
         yield Found(item.batch_id, task, told.commit, "record") if done and told.commit else None
 
@@ -102,9 +102,9 @@ def by_commit(session: Session, rev: str) -> Found | None:
             continue
         with reading_of(item.batch_id):
             blob = NotesTree(session.repo, item.tree).note_on(oid)
-        if blob is None or b"\ncertifies = " not in blob:
-            continue
-        receipt = record.parse_receipt(blob)
+            if blob is None or b"\ncertifies = " not in blob:
+                continue
+            receipt = record.parse_receipt(blob)
         if receipt.certifies == oid:
             return Found(receipt.batch, receipt.task, oid, "record")
     if claim is None or not BATCH_ID.match(claim.batch) or not TASK_ID.match(claim.task):

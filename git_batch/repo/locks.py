@@ -70,7 +70,7 @@ def holder(path: str) -> Holder | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, RecursionError):
             return Holder(**json.loads(os.pread(fd, 4096, 0)))
         return Holder()
     finally:

@@ -17,6 +17,9 @@ from git_batch.repo.git import Git
 from git_batch.repo.ledger import event_at
 from git_batch.repo.objects import ObjectReader, entries
 
+_NOT_READ = (GitError, RecordError, ValueError, RecursionError, AttributeError)
+"""What reading a note meets that holds anything else than what we write."""
+
 
 class Noted(Struct, frozen=True):
     """What a record says of a task that its plan has.
@@ -44,7 +47,7 @@ def noted(git: Git, task: TaskId, batch: BatchId | None = None) -> list[Noted] |
             for ref, tip in git.refs(pattern).items():
                 answer = _ask(reader, Oid(tip), BatchId(ref.removeprefix(RECORDS)), task)
                 found += [answer] if answer else []
-        except (GitError, RecordError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        except _NOT_READ:
             return None  # whoever reads it with more care says what is wrong
     return found
 
@@ -62,4 +65,4 @@ def _ask(reader: ObjectReader, tip: Oid, batch: BatchId, task: TaskId) -> Noted 
         return Noted(batch, None, None)
     told: dict[str, Any] = tomllib.loads(note.data.decode("utf-8")).get("record", {})
     commit = told.get("commit")
-    return Noted(batch, str(told.get("status")), Oid(commit) if commit else None)
+    return Noted(batch, str(told.get("status")), Oid(commit) if isinstance(commit, str) else None)

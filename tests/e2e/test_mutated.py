@@ -1,0 +1,156 @@
+"""Mutated plans, records, commits, configurations and files of ours, under every command.
+
+Reliability 37: no traceback, no command that takes more than two seconds, and each error names the
+file, the line, the key, the batch or the object that it is about.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pygit2
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, task, write
+from tests.e2e.near import near, record, said
+
+PLAN = "build/plan.toml"  # ignored
+COMMANDS = (
+    ("status",), ("status", "--json"), ("log",), ("report",), ("show", "one"), ("verify",),
+    ("list",), ("find", "one"), ("check", PLAN), ("resume", "--yes", "--max-tasks", "9"),
+    ("skip", "two"), ("rebase", "--yes"), ("start", "--yes", PLAN), ("prune",),
+    ("hooks", "install"), ("recover",),
+)  # fmt: skip
+WRONG = re.compile("Traceback|a bug in git-batch")
+NAMED = re.compile(
+    r"'[^']+'|:\d+:|line \d+|commit \S+|\w+\.\w+|no batch|no commit|a batch|\b[0-9a-f]{40}\b"
+)
+PIECES = (
+    b"", b"\xff", b"\n\n", b'"', b"[", b"]", b"9" * 30, b"=", b"\0", b"1e999", b"\n", b"'", b"{}",
+    b"true", b"[" * 3000, b"../", b"-1", b"\x1b[31m", b"2030-13-99", b"#", b"\\", b": ",
+)  # fmt: skip
+
+
+def mutated(data: bytes, dice: random.Random) -> bytes:
+    """Change one to three places."""
+    made = bytearray(data)
+    for _ in range(dice.randint(1, 3)):
+        at = dice.randrange(len(made) + 1)
+        made[at : at + dice.choice([0, 1, 1, 5, 40])] = dice.choice(PIECES)
+    return bytes(made)
+
+
+def of_file(path: Path, dice: random.Random) -> None:
+    path.write_bytes(mutated(path.read_bytes(), dice))
+
+
+def rewritten(repo: pygit2.Repository, ref: str, message: bytes | None, tree: pygit2.Oid) -> None:
+    """Put a commit like a ref's newest one in its place."""
+    raw = repo[repo.references[ref].target].read_raw()
+    head, _, old = raw.partition(b"\n\n")
+    head = re.sub(rb"^tree \w+", b"tree " + str(tree).encode(), head)
+    content = head + b"\n\n" + (old if message is None else message)
+    repo.references[ref].set_target(repo.odb.write(pygit2.enums.ObjectType.COMMIT, content))
+
+
+def of_message(top: Path, ref: str, dice: random.Random) -> None:
+    repo = pygit2.Repository(str(top))
+    commit = repo.references[ref].peel(pygit2.Commit)
+    rewritten(repo, ref, mutated(commit.raw_message, dice), commit.tree_id)
+
+
+def of_blob(top: Path, ref: str, dice: random.Random) -> None:
+    """Change one of the files of a record's tree."""
+    names = git(top, "ls-tree", "-r", "-z", "--name-only", ref).split("\0")[:-1]
+    path = dice.choice([name for name in names if "trees/" not in name])
+    mutate(top, ref, path, mutated(of(top, f"{ref}:{path}"), dice))
+
+
+def of(top: Path, name: str) -> bytes:
+    """Read a blob."""
+    blob = pygit2.Repository(str(top)).revparse_single(name)
+    assert isinstance(blob, pygit2.Blob)
+    return blob.data
+
+
+def mutate(top: Path, ref: str, path: str, content: bytes) -> None:
+    """Put something else in the place of a file of a record's tree."""
+    repo = pygit2.Repository(str(top))
+    commit = repo.references[ref].peel(pygit2.Commit)
+    index = pygit2.Index()
+    index.read_tree(commit.tree)
+    mode = index[path].mode
+    index.add(pygit2.IndexEntry(path, repo.create_blob(content), mode))
+    rewritten(repo, ref, None, index.write_tree(repo))
+
+
+def of_ours(top: Path, dice: random.Random) -> None:
+    """Change one of the files that we have in the git directory."""
+    files = sorted(p for p in (top / ".git/batch").rglob("*") if p.is_file() and p.stat().st_size)
+    of_file(dice.choice(files), dice)
+
+
+KINDS: dict[str, Callable[[Path, random.Random], None]] = {
+    "plan": lambda top, dice: of_file(top / PLAN, dice),
+    "journal": lambda top, dice: of_message(top, record(top), dice),
+    "note": lambda top, dice: of_blob(top, record(top), dice),
+    "trailer": lambda top, dice: of_message(top, f"refs/heads/{BRANCH}", dice),
+    "configuration": lambda top, dice: of_file(top / ".git/config", dice),
+    "file of ours": of_ours,
+}
+
+
+@pytest.fixture(scope="module")
+def stopped(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a batch that stopped after the first of its tasks, with settings of its own."""
+    top = tmp_path_factory.mktemp("stopped") / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    for key, value in (("batch.notify", "true"), ("batch.requireSigned", "false")):
+        git(top, "config", key, value)
+    git(top, "config", "i18n.commitEncoding", "ISO-8859-1")
+    ends = ("two", "false"), ("three", "echo 3 >src/three")
+    write(top, task("one", "echo 1 >src/one", 'check = "true"'), *(task(*end) for end in ends))
+    near(top, "start", "--yes", "--max-tasks", "2", status=1)
+    (top / "build").mkdir()
+    (top / "batch.toml").rename(top / PLAN)
+    return top
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rounds", [4, pytest.param(600, marks=pytest.mark.long)])
+def test_what_is_mutated_is_read_or_refused_and_nothing_else(
+    stopped: Path, place: Path, kind: str, rounds: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for n in range(rounds):
+        top = place / str(n) / "repo"
+        shutil.copytree(stopped, top, symlinks=True)
+        dice = random.Random(f"{kind} {n}")
+        KINDS[kind](top, dice)
+        for command in COMMANDS if kind != "plan" else (("check", PLAN),):
+            began = time.monotonic()
+            done = near(top, *command, status=None)
+            told = kind, n, command, done
+            assert time.monotonic() - began < (2 if "resume" not in command else 10), told
+            assert done.status in (0, 1, 2, 3, 4), told
+            assert not WRONG.search(said(done)), told
+            assert NAMED.search(done.err) or not re.search("^error: ", done.err, re.M), told
+        shutil.rmtree(place / str(n))
+
+
+@pytest.mark.parametrize("note", ["a = " + "[" * 3000, "a = " + "9" * 5000, "record = 1"])
+def test_what_went_wrong_find_met_a_bug_in_a_note_that_breaks_the_parser(
+    stopped: Path, place: Path, note: str
+) -> None:
+    top = place / "repo"
+    shutil.copytree(stopped, top, symlinks=True)
+    ref = record(top)
+    key = git(top, "rev-parse", f"{ref}:plan/000/one.toml")
+    mutate(top, ref, f"{key[:2]}/{key[2:]}", note.encode())
+    done = near(top, "find", "one", status=3)
+    assert f"the record of '{ref.rpartition('/')[2]}' can't be read: a task's note" in done.err

@@ -168,11 +168,12 @@ def test_what_went_wrong_a_folder_that_git_removed_just_then_failed_a_new_ref(
             for empty in (folder, folder.parent, folder.parent.parent):
                 with contextlib.suppress(OSError):
                     empty.rmdir()
+            time.sleep(0.0005)  # often, but not so often that there is no time to write
 
     tidying = threading.Thread(target=tidy)
     tidying.start()
     try:
-        for n in range(150):
+        for n in range(400):
             mine.swap(f"refs/batch/x/attempts/task/{n}", None, one, "x", synced=True, durable=False)
             (folder / str(n)).unlink()
     finally:

@@ -56,20 +56,25 @@ def excerpt(path: Path, limit: int) -> bytes:
         file.seek(0)
         if size <= limit:
             return file.read(limit)
-        kept = max(0, limit - MARK_ROOM)
-        head = file.read(kept // 2)
-        end = kept - len(head)
-        file.seek(size - end)
-        return (head + mark(size - kept) + file.read(end))[:limit]
+        first, last = _shares(limit)
+        head = file.read(first)
+        file.seek(size - last)
+        return (head + mark(size - first - last) + file.read(last))[:limit]
 
 
 def cut(data: bytes, limit: int) -> bytes:
     """Keep beginning and end of what was read, as `excerpt` does of a file."""
     if len(data) <= limit:
         return data
+    first, last = _shares(limit)
+    left_out = len(data) - first - last
+    return (data[:first] + mark(left_out) + data[len(data) - last :])[:limit]
+
+
+def _shares(limit: int) -> tuple[int, int]:
+    """Say how many bytes of the beginning and of the end there is room for beside the mark."""
     kept = max(0, limit - MARK_ROOM)
-    head, end = kept // 2, kept - kept // 2
-    return (data[:head] + mark(len(data) - kept) + data[len(data) - end :])[:limit]
+    return kept // 2, kept - kept // 2
 
 
 def digest(path: Path) -> tuple[int, str]:

@@ -23,7 +23,6 @@ import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -32,6 +31,7 @@ from git_batch.core.ids import SLUG, TASK_ID, TaskId
 from git_batch.core.model import Command, Plan, Task
 from git_batch.core.scope import check_glob
 from git_batch.core.standing import OnEmpty
+from git_batch.core.toml import loads
 from git_batch.errors import RecordError
 
 FORMAT = 1
@@ -159,7 +159,7 @@ def _key(text: str) -> str:
 
 def _load(toml: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(toml.decode())
+        return loads(toml.decode())
     except (ValueError, RecursionError) as error:  # UnicodeError is a ValueError
         raise RecordError(f"the stored plan can't be read: {error}") from None
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from git_batch.core.scope import Scope
+from git_batch.core.toml import loads
 from git_batch.errors import RecordError
 
 _VALUE = rb'(?:"""\n(?:[^"\\]|\\.)*"""|(?!""")[^\n]*)\n'
@@ -60,7 +60,7 @@ def _patterns(text: bytes | None) -> tuple[str, ...]:
 
 def _carefully(toml: bytes) -> Mapping[str, Bounds]:
     try:
-        tasks = tomllib.loads(toml.decode())["task"]
+        tasks = loads(toml.decode())["task"]
         return {
             t["id"]: Bounds(tuple(t.get("scope", ())), tuple(t.get("protect", ()))) for t in tasks
         }

@@ -9,7 +9,6 @@ Format 1. A reader refuses a higher one by name instead of guessing.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from git_batch.core.codec import CodecError, decode
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
 from git_batch.core.tip import Header, Tip, Totals
+from git_batch.core.toml import loads
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 
@@ -91,7 +91,7 @@ def parse_header(blob: bytes) -> Header:
 def toml(blob: bytes, what: str) -> dict[str, Any]:
     """Read TOML; RecordError says what of the record is none."""
     try:
-        return tomllib.loads(blob.decode("utf-8"))
+        return loads(blob.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise RecordError(f"{what} of the record is not TOML: {error}") from None
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
+from git_batch.core.agenda import counts
 from git_batch.core.machine import Facts
+from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
@@ -160,7 +162,10 @@ class Performer:
 
     def _settle(self, effect: fx.Settle) -> ev.Event:
         flight = effect.flight
-        return self._settler.settle(self._c.machine.task(flight.task), flight)
+        event = self._settler.settle(self._c.machine.task(flight.task), flight)
+        if not counts(self._c.state)[TaskStatus.PENDING]:
+            self._c.group.leave()  # beside the last commit: only a hook can start anything yet
+        return event
 
     def _commit(self, effect: fx.Commit) -> ev.Event:
         return self._committer.commit(effect.flight)

@@ -1,4 +1,4 @@
-"""Secrets in what a command says: the record, which is pushed, and commit messages hold none.
+"""Secrets in what a command says: what we keep of it, and commit messages, hold none.
 
 What is recognised (reliability.md, Security model, 7): the values of variables of the command's
 own environment whose names say that they are secret, and tokens that tell by their form what they
@@ -64,6 +64,10 @@ class Redaction:
             found = sorted(set(_values(self._environ)), key=len, reverse=True)
             self._values = re.compile("|".join(map(re.escape, found)) or r"(?!)")
         return _TOKENS.sub(REDACTED, self._values.sub(REDACTED, text))
+
+    def of_output(self, output: bytes) -> bytes:
+        """Give output without its secrets; what else is in it stays, to the byte."""
+        return self(output.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def _values(environ: Mapping[str, str]) -> Iterator[str]:

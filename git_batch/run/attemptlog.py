@@ -1,13 +1,15 @@
 """The output of one attempt: one file per command while it runs, one kept text afterwards.
 
 The files lie below our scratch directory, so a crash leaves them for `resume` to keep. The kept
-text is bounded: the beginning and the end of each command's output, the cut marked. It goes to the
-local logs ref; the record holds its size and digest only (storage.md; logs may hold secrets).
+text is bounded: the beginning and the end of each command's output, the cut marked, and has none of
+the secrets that the command was given. It goes to the local logs ref; the record holds its size and
+digest only (storage.md).
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -56,7 +58,8 @@ class AttemptLog:
     def recover(self) -> None:
         """Take up the files that a crashed run left."""
         names = sorted(self._dir.glob("*.log")) if self._dir.is_dir() else []
-        title, hide = "(output of a run that was cut short)", Redaction({})
+        # Whose environment it had is not known any more; most likely it was as ours is.
+        title, hide = "(output of a run that was cut short)", Redaction(os.environ)
         self._pieces = [Piece(title, path, hide) for path in names]
 
     def add(self, title: str, env: Mapping[str, str] = MappingProxyType({})) -> Piece:
@@ -69,7 +72,7 @@ class AttemptLog:
         """Put the pieces together; empty if no command printed anything and all ended well."""
         parts: list[bytes] = []
         for piece in self._pieces:
-            output = excerpt(piece.path, KEPT)
+            output = excerpt(piece.path, KEPT, piece.hide.of_output)
             if output or piece.ending:
                 parts.append(f"$ {piece.title}\n".encode("utf-8", "replace") + output)
                 if output and not output.endswith(b"\n"):

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -30,6 +31,8 @@ MARK_ROOM = 64
 """Bytes set aside for the line that marks the cut; it never takes more."""
 
 SMALLEST_CAP = 4096
+_MARGIN = 8192
+"""Bytes beyond a cut that whoever changes what is read has to see: more than a private key has."""
 _BLOCK = 256 * 1024
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -47,28 +50,31 @@ def tail(path: Path, limit: int) -> bytes:
         return file.read(limit)
 
 
-def excerpt(path: Path, limit: int) -> bytes:
-    """Read beginning and end of a log in `limit` bytes at most, the cut marked."""
+def excerpt(path: Path, limit: int, change: Callable[[bytes], bytes] | None = None) -> bytes:
+    """Read beginning and end of a log in `limit` bytes at most, the cut marked.
+
+    Args:
+        change: what is done to them before they are cut, so that it sees what lies across the cut.
+    """
     if not path.is_file():  # the command removed it
         return b""
+    room = limit if change is None else limit + 2 * _MARGIN
+    change = change or bytes
     with _open(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        if size <= limit:
-            return file.read(limit)
-        first, last = _shares(limit)
-        head = file.read(first)
-        file.seek(size - last)
-        return (head + mark(size - first - last) + file.read(last))[:limit]
-
-
-def cut(data: bytes, limit: int) -> bytes:
-    """Keep beginning and end of what was read, as `excerpt` does of a file."""
-    if len(data) <= limit:
-        return data
+        if size <= room:
+            head = end = change(file.read(room))
+            if len(head) <= limit:
+                return head
+        else:
+            first, last = _shares(room)
+            head = change(file.read(first))
+            file.seek(size - last)
+            end = change(file.read(last))
     first, last = _shares(limit)
-    left_out = len(data) - first - last
-    return (data[:first] + mark(left_out) + data[len(data) - last :])[:limit]
+    head, end = head[:first], end[max(0, len(end) - last) :]
+    return (head + mark(max(size - len(head) - len(end), 0)) + end)[:limit]
 
 
 def _shares(limit: int) -> tuple[int, int]:

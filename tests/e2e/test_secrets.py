@@ -12,7 +12,7 @@ from tests.e2e.job import BRANCH, batch, committed, outcomes, task, write
 
 CANARY = "c4n4ry-0f-th3-environment"
 FOUND = "gh" + "p_" + "f0und0nth3way" * 3
-SAY = "echo said: $SOME_API_TOKEN $(cat ../found)"
+SAY = "echo said: $SOME_API_TOKEN $(cat ../found) | tee -a ../said"
 FAR = "head -c 4020 /dev/zero | tr '[:cntrl:]' x"
 """So much that what is printed next lies across the place where a reason is cut."""
 
@@ -39,18 +39,21 @@ def pushed(repo: Path) -> bytes:
     return objects(repo, BRANCH, *records)
 
 
-def kept_to_ourselves(repo: Path) -> bytes:
-    logs = git(repo, "for-each-ref", "--format=%(refname)", "refs/batch/").split()
-    return objects(repo, *logs)
+def kept(repo: Path) -> bytes:
+    """Give the content of all objects but what the task itself wrote to files."""
+    logs = git(repo, "for-each-ref", "--format=%(refname)", "refs/batch/*/logs").split()
+    return pushed(repo) + objects(repo, *logs)
 
 
 def in_confidence(repo: Path) -> None:
-    """See that it was said, and that only what stays in this repository has it."""
-    sent, kept = pushed(repo), kept_to_ourselves(repo)
+    """See that it was said, and that nothing has it that is kept or told."""
+    said = (repo.parent / "said").read_bytes()
+    told = batch(repo, "report").out + batch(repo, "show", "one", "--output").out
     for secret in (CANARY.encode(), FOUND.encode()):
-        assert secret in kept
-        assert secret[:10] not in sent
-    assert b"[redacted]" in sent
+        assert secret in said
+        assert secret[:10] not in kept(repo) + told.encode()
+    assert b"[redacted]" in pushed(repo)
+    assert "[redacted]" in told
 
 
 @pytest.mark.parametrize(

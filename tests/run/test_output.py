@@ -161,3 +161,13 @@ def test_reading_a_log(tmp_path: Path) -> None:
     short = excerpt(log, 164)
     assert short == b"0123456789" * 5 + mark(900) + b"0123456789" * 5
     assert all(len(excerpt(log, limit)) <= limit for limit in range(1000))
+
+
+def test_what_lies_across_a_cut_is_seen_by_whoever_changes_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for before in range(0, 100, 7):
+        log.write_bytes(b"a" * before + b"secret" + b"b" * 50_000 + b"secret" + b"c" * before)
+        read = excerpt(log, 164, lambda data: data.replace(b"secret", b"[...]"))
+        assert b"secre" not in read
+        assert b"ecret" not in read
+        assert len(read) <= 164

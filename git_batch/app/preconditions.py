@@ -47,17 +47,18 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     if session.repo.symbolic_head() == name:
         return
     there = elsewhere(session.repo, name)
-    switch = f"git switch {shlex.quote(branch)}"
-    if there is not None and not os.path.isdir(there):  # it was removed, and git waits for it
+    if there is not None and not os.path.isdir(there):  # removed, or on a disk that is not here
         raise PreconditionError(
             f"{what}, which is checked out in '{there}', and that is gone",
-            f"git worktree prune && {switch}",
+            f"git switch --ignore-other-worktrees {shlex.quote(branch)}",
         )
     if there is not None:  # git would refuse to switch
         raise PreconditionError(
             f"{what}, which is checked out in '{there}'", f"cd {shlex.quote(there)}"
         )
-    raise PreconditionError(f"{what}, which is not checked out", switch)
+    raise PreconditionError(
+        f"{what}, which is not checked out", f"git switch {shlex.quote(branch)}"
+    )
 
 
 def cleared_up(

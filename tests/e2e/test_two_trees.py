@@ -6,6 +6,8 @@ The long task of one batch stands still while something happens to the other one
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +107,19 @@ def test_a_fix_beside_a_branch_that_moved_was_said_not_to_be_checked_out(repo: P
     done = batch(repo, "adopt", "one", status=3)
     assert "foreign commits" in done.err
     assert "checked out" not in done.err
+
+
+def test_a_tree_that_is_gone_is_gone_round_and_forgotten_by_nobody(
+    repo: Path, tmp_path: Path
+) -> None:
+    side = tmp_path / "side"
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    write(side, task("one", "exit 1", "attempts = 1"), task("two", "echo 2 >src/2"))
+    batch(side, "start", "--yes", status=1)
+    shutil.move(side, tmp_path / "a disk that is not here")
+    done = batch(repo, "resume", "demo", status=3)
+    assert f"which is checked out in '{side}', and that is gone" in done.err
+    subprocess.run(done.hints[0], shell=True, cwd=repo, check=True)
+    batch(repo, "skip", "one")
+    batch(repo, "resume", "--yes")
+    assert str(side) in git(repo, "worktree", "list")

@@ -74,8 +74,9 @@ class Refs:
         Raises:
             BrokenRefError: its file holds no id (a crash, a full disk).
         """
+        named = (self._repo.symbolic_head() if name == "HEAD" else None) or name
         try:
-            ref = self._handle.references.get(name)
+            ref = self._handle.references.get(named)
         except pygit2.GitError as error:
             raise BrokenRefError(
                 f"the ref '{name}' can't be read: {error}",

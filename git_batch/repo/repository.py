@@ -227,7 +227,10 @@ class Repository:
         vars(self).pop("config", None)
 
     def symbolic_head(self) -> str | None:
-        """Give the ref that HEAD names; None when it is detached, or no file that can be read."""
+        """Give the ref that HEAD names; None when it is detached, or no file that can be read.
+
+        libgit2 asks for a size and opens then: of a longer name that comes meanwhile it reads part.
+        """
         try:
             with open(os.path.join(self.layout.git_dir, "HEAD"), "rb") as file:
                 text = os.fsdecode(file.read(_HEAD_MOST))
@@ -241,14 +244,15 @@ class Repository:
         Raises:
             PreconditionError: there is no commit yet.
         """
-        head = self.objects.lookup_reference("HEAD")
-        if self.objects.head_is_unborn:
+        branch = self.symbolic_head()
+        try:
+            found = self.objects.lookup_reference(branch or "HEAD").resolve()
+            return branch, Oid(str(found.target))
+        except KeyError:
             raise PreconditionError(
                 "there is no commit yet, so there is nothing to build a batch on",
                 "make the first one: git commit --allow-empty -m 'first commit'",
-            )
-        branch = None if self.objects.head_is_detached else str(head.target)
-        return branch, Oid(str(self.objects.head.target))
+            ) from None
 
     def tree_of(self, commit: Oid) -> Oid:
         """Name the tree of a commit.

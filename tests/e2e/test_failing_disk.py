@@ -64,8 +64,9 @@ def held(found: Faulty, top: Path, order: Order) -> None:
     assert all(f"\n{oid}" in f"\n{there}" for oid in told), found
     if found.done.status:
         assert re.search(r"^error: |needs a person|needs human", text, re.MULTILINE), found
-        # git says "out of diskspace" for it in some places.
-        assert re.search(f"{os.strerror(order.error)}|diskspace", text), found
+        # git says it in other words in some places: of an index it does not say why.
+        why = f"{os.strerror(order.error)}|diskspace|nable to write new index file"
+        assert re.search(why, text), found
 
 
 def finished(top: Path, found: Faulty) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from git_batch.core.model import Actor
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
+from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository, discover
 from tests.conftest import git
 
@@ -341,3 +343,29 @@ def test_a_dirty_submodule_is_dirt(repo: Path) -> None:
     (repo / "sub/src/a").write_text("dirt\n")
     (entry,) = opened.dirty().tracked
     assert (entry.path, entry.submodule) == (b"sub", ".M.")
+
+
+def test_of_a_longer_name_put_into_head_only_the_beginning_was_read(repo: Path) -> None:
+    """libgit2 asks for the size of a file before it opens it."""
+    git(repo, "branch", "other/branch")
+    opened = Repository.open(str(repo))
+    refs, over = Refs(opened), threading.Event()
+    names = ("refs/heads/main", "refs/heads/other/branch")
+
+    def switch() -> None:
+        place, n = repo / ".git/HEAD", 0
+        while not over.is_set():
+            (repo / ".git/HEAD.new").write_text(f"ref: {names[n % 2]}\n")
+            (repo / ".git/HEAD.new").rename(place)
+            n += 1
+
+    switching = threading.Thread(target=switch)
+    switching.start()
+    try:
+        tip = refs.read(names[0])
+        for _ in range(3000):
+            assert opened.head() in {(name, tip) for name in names}
+            assert refs.read("HEAD") == tip
+    finally:
+        over.set()
+        switching.join()

@@ -73,6 +73,11 @@ def finished(top: Path, found: Faulty) -> None:
     """See that on a disk that works again the batch comes to the end it would have come to."""
     begun = any(name.startswith("refs/notes/batch/") for name in refs(top))
     again = near(top, "resume" if begun else "start", "--yes", status=None)
+    if again.status == 3 and found.failed == f"write {top}/src/a":
+        # git was putting the file back, of which a part is there now: nobody can tell whose it is.
+        assert "are left as they are:\n\tsrc/a" in again.err
+        git(top, "stash")
+        again = near(top, "resume", "--yes", status=None)
     assert again.status == 0, (found, again)
     assert committed(top) == TASKS, (found, again)
     assert git(top, "fsck", "--strict", "--no-dangling") == "", found

@@ -141,7 +141,7 @@ class Deciding:
             preconditions.objects_cleared_up(s, s.note)
             journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
             state = journal.state
-            preconditions.cleared_up(s, state.slug, state.branch, self._batch, s.note)
+            preconditions.locks_cleared_up(s, state.slug, state.branch, self._batch, s.note)
             return journal
         except BatchError:
             self._lock.release()

@@ -70,25 +70,37 @@ def cleared_up(
 ) -> None:
     """Put away what a crash left in the way of what is written next; under the run lock only.
 
-    Locks of ours on a batch's refs, and what `objects_cleared_up` does.
+    Both what `locks_cleared_up` and `objects_cleared_up` do.
     """
+    locks_cleared_up(session, slug, branch, batch, note)
+    objects_cleared_up(session, note)
+
+
+def locks_cleared_up(
+    session: Session,
+    slug: str,
+    branch: str,
+    batch: BatchId | None,
+    note: Callable[[str], None],
+) -> None:
+    """Put away the locks that a crash left on a batch's refs; under the run lock only."""
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
     names += [] if batch is None else [namespace(batch)]
     clear_stale_locks(session.repo, session.refs.read, names, note)
-    objects_cleared_up(session, note)
 
 
 def objects_cleared_up(session: Session, note: Callable[[str], None]) -> None:
     """Put away what a power cut left of objects; under the run lock, before any is read."""
     cleared = clear_torn_objects(session.repo)
-    for done, many, how in (
-        ("removed", cleared.empty, "without content"),
-        ("put aside", len(cleared.torn), "that break off"),
-    ):
-        if many:
-            files = "1 file of an object" if many == 1 else f"{many} files of objects"
-            where = f": {', '.join(cleared.torn[:_NAMED])}" if done == "put aside" else ""
-            note(f"{done} {files} {how}, as a power cut leaves them{where}")
+    if cleared.empty:
+        note(f"removed {_files(cleared.empty)} without content, as a power cut leaves them")
+    if cleared.torn:
+        files, places = _files(len(cleared.torn)), ", ".join(cleared.torn[:_NAMED])
+        note(f"put aside {files} that break off, as a power cut leaves them: {places}")
+
+
+def _files(many: int) -> str:
+    return "1 file of an object" if many == 1 else f"{many} files of objects"
 
 
 def plan_is_known(plan: Plan, state: BatchState) -> None:

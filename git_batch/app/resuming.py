@@ -69,7 +69,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         who = session.idents()
         journal = Journal.load(session.repo, session.refs, batch, who=who, runner=runner)
         slug, branch = journal.state.slug, journal.state.branch
-        preconditions.cleared_up(session, slug, branch, batch, tools.progress.note)
+        preconditions.locks_cleared_up(session, slug, branch, batch, tools.progress.note)
         follow(session, journal.state)
         if journal.state.status in _OVER:
             let_go(session, journal.state, tools.progress.note)

@@ -8,9 +8,9 @@ read. And libgit2 (1.9) reads on for ever in a file that breaks off, deaf to sig
 
 So the first run after the machine was switched on looks for such files before it reads anything,
 and removes them, or puts aside what has some content: it is no object, and nobody who writes
-objects gives them their name before their content. Others
-may write objects, or tidy up, at the same time: what they write has another name until it is whole,
-and what is gone meanwhile is no matter.
+objects gives them their name before their content. Others may write objects, or tidy up, at the
+same time: what they write has another name until it is whole, and what is gone meanwhile is no
+matter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 _FILE = "boot"
 """In `<common dir>/batch`: since which boot there is nothing to look for."""
 _FOLDER, _OBJECT = re.compile(r"[0-9a-f]{2}\Z"), re.compile(r"[0-9a-f]{38}\Z")
-
 
 _CHUNK = 1 << 20
 _BLOCK = 512

@@ -123,9 +123,12 @@ class Bell:
 
     def _report(self, state: BatchState, *, live: bool) -> str:
         assert self._journal is not None
-        repo, refs = self._session.repo, self._session.refs
-        head = refs.read(f"refs/heads/{state.branch}")
-        drift = drift_of(repo, refs, state, state.head, state.in_flight)
-        around = Around(head, (drift,) if drift else ())
-        plan = self._journal.machine.plan
-        return json_text(report_json(state, plan, live=live, around=around))
+        plan, found = self._journal.machine.plan, around(self._session, state)
+        return json_text(report_json(state, plan, live=live, around=found))
+
+
+def around(session: Session, state: BatchState) -> Around:
+    """Look where a batch's branch is, against its record."""
+    head = session.refs.read(f"refs/heads/{state.branch}")
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    return Around(head, (drift,) if drift is not None else ())

@@ -18,7 +18,7 @@ from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.following import follow
 from git_batch.app.granting import Bounds
-from git_batch.app.notifying import Bell
+from git_batch.app.notifying import Bell, around
 from git_batch.app.planning import LoadedPlan, load_plan
 from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
@@ -92,11 +92,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
 
 def _around(session: Session, state: BatchState) -> Around | None:
     """Look where the branch is: a run that has nothing to do does not."""
-    if state.stop in OF_THE_BRANCH:
-        return None
-    head = session.refs.read(f"refs/heads/{state.branch}")
-    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
-    return Around(head, (drift,) if drift is not None else ())
+    return None if state.stop in OF_THE_BRANCH else around(session, state)
 
 
 def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcome:

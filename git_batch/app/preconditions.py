@@ -11,6 +11,7 @@ from git_batch.app.session import Session
 from git_batch.core.chain import RECORDS
 from git_batch.core.codec import quote
 from git_batch.core.ids import BatchId
+from git_batch.core.lineage import word
 from git_batch.core.model import BatchState, Plan, Task
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
@@ -50,15 +51,13 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     if there is not None and not os.path.isdir(there):  # removed, or on a disk that is not here
         raise PreconditionError(
             f"{what}, which is checked out in '{there}', and that is gone",
-            f"git switch --ignore-other-worktrees {shlex.quote(branch)}",
+            f"git switch --ignore-other-worktrees {word(branch)}",
         )
     if there is not None:  # git would refuse to switch
         raise PreconditionError(
             f"{what}, which is checked out in '{there}'", f"cd {shlex.quote(there)}"
         )
-    raise PreconditionError(
-        f"{what}, which is not checked out", f"git switch {shlex.quote(branch)}"
-    )
+    raise PreconditionError(f"{what}, which is not checked out", f"git switch {word(branch)}")
 
 
 def cleared_up(

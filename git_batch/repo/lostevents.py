@@ -77,15 +77,8 @@ def newest(
 
 def gap(repo: Repository, tip: Oid) -> Oid | None:
     """Name the newest commit of a chain that is not here; None if all of it is."""
-    oid: Oid | None = tip
     with ObjectReader(repo.git) as reader:
-        while oid is not None:
-            try:
-                parents = reader.commit(oid).parents
-            except (AbsentError, DamagedError):
-                break
-            oid = parents[0] if parents else None
-    return oid
+        return next((oid for oid, is_here in _line(reader, tip) if not is_here), None)
 
 
 def _all_commits(git: Git) -> Iterator[Oid]:
@@ -116,16 +109,20 @@ def _holds(reader: ObjectReader, tip: Oid, event: Oid | None) -> bool:
 
 def _leads_to(reader: ObjectReader, tip: Oid, event: Oid | None) -> bool:
     """Tell whether an event is on what is here of a chain; without one, its newest will do."""
+    return any(is_here and event in (None, oid) for oid, is_here in _line(reader, tip))
+
+
+def _line(reader: ObjectReader, tip: Oid) -> Iterator[tuple[Oid, bool]]:
+    """Go down a chain, to the first commit that is not here or is damaged, that one included."""
     oid: Oid | None = tip
     while oid is not None:
         try:
-            commit = reader.commit(oid)
+            parents = reader.commit(oid).parents
         except (AbsentError, DamagedError):
-            return False
-        if event in (None, oid):
-            return True
-        oid = commit.parents[0] if commit.parents else None
-    return False
+            yield oid, False
+            return
+        yield oid, True
+        oid = parents[0] if parents else None
 
 
 def _is_of(repo: Repository, tip: Oid, batch: BatchId) -> bool:

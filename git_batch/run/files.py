@@ -42,7 +42,11 @@ def _fresh(root: str) -> Path:
 
 
 class TaskFiles:
-    """The directory of one run, and what stands in it for the attempt in flight."""
+    """The directory of one run, and what stands in it for the attempt in flight.
+
+    Attributes:
+        hide: takes the secrets out of a text that the attempt may have said.
+    """
 
     def __init__(self, state: BatchState, plan: Plan, root: str) -> None:
         self._plan = plan
@@ -61,7 +65,7 @@ class TaskFiles:
             "BATCH_USAGE": str(self.usage),
             "BATCH_BLOCKED": str(self.blocked),
         }
-        self._hide = Redaction(self._fixed)
+        self.hide = Redaction(self._fixed)
 
     def close(self) -> None:
         """Remove the directory."""
@@ -69,7 +73,7 @@ class TaskFiles:
 
     def begin(self, task: Task, flight: InFlight) -> None:
         """Lay out the files of an attempt; what an earlier one wrote goes."""
-        self._hide = Redaction({**self._fixed, **dict(task.env)})
+        self.hide = Redaction({**self._fixed, **dict(task.env)})
         for path in (self.prompt, self.feedback, self.message, self.usage, self.blocked, self.diff):
             with suppress(FileNotFoundError):
                 path.unlink()
@@ -124,10 +128,6 @@ class TaskFiles:
     def blocked_by(self) -> str:
         """Read why the command can't go on without a person; empty if it said nothing."""
         return self.hide(_read(self.blocked) or "").strip()
-
-    def hide(self, text: str) -> str:
-        """Take the secrets out of a text that the attempt in flight may have said."""
-        return self._hide(text)
 
     def used(self, task: Task) -> Usage:
         """Read what the command says it used; of an agent, what it does not say is noted."""

@@ -43,7 +43,7 @@ class Keeper:
         kept = c.refs.read(ref)
         if kept is None and changes:
             own = c.refs.read(f"{ref}-commits")
-            self._keep(flight, tree, [ground, *([own] if own else [])])
+            self._keep(ref, flight, tree, [ground, *([own] if own else [])])
         else:
             # Kept before a crash: what differs from it now is not the attempt's and stays.
             tree = commits.read(c.repo, kept).tree if kept else tree
@@ -60,7 +60,7 @@ class Keeper:
         assert flight.tree is not None
         ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
         if c.refs.read(ref) is None:
-            self._keep(flight, flight.tree, [flight.parent])
+            self._keep(ref, flight, flight.tree, [flight.parent])
         base = c.repo.tree_of(flight.parent)
         return ref, tuple(paths_of(diff(c.repo.objects, base, flight.tree)))
 
@@ -71,9 +71,8 @@ class Keeper:
             self._c.tools.progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
         return done.left
 
-    def _keep(self, flight: InFlight, tree: Oid, parents: list[Oid]) -> None:
+    def _keep(self, ref: str, flight: InFlight, tree: Oid, parents: list[Oid]) -> None:
         c = self._c
-        ref = attempts.attempt_ref(c.state.batch_id, flight.task, flight.attempt)
         title = f"{flight.task}: attempt {flight.attempt} of {c.state.batch_id}"
         attempts.keep(
             c.repo, c.refs, ref, tree=tree, parents=parents, title=title, who=c.who, at=c.now()

@@ -20,12 +20,12 @@ from git_batch.run.commands import ending
 from git_batch.run.context import Tools
 from git_batch.run.output import excerpt
 from git_batch.run.process import Ended, How, Limits, run
+from git_batch.run.saying import last_of
 
 LIMIT = 30.0
 """Seconds that one command may take."""
 
 _GRACE = 2.0
-_SAID = 200
 
 
 class Notifier:
@@ -84,6 +84,6 @@ class Notifier:
             ended = Ended(How.NOT_FOUND, reason=str(error))
         if ended.how is How.EXITED and not ended.status:
             return
-        said = excerpt(log, 4096).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1][:_SAID]
+        said = last_of(excerpt(log, 4096).decode("utf-8", "replace"))
         told = f": {said}" if said else ""
         self._tools.progress.note(f"the notify command failed, {ending(ended)}{told}")

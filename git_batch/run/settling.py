@@ -21,7 +21,7 @@ from git_batch.core.attempt import Failure, Usage
 from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, Settled
 from git_batch.core.ids import Oid
-from git_batch.core.model import InFlight, Task, accepted
+from git_batch.core.model import InFlight, Task
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks, setaside
@@ -160,7 +160,7 @@ class Settler:
             raise _StopError(error.failure) from None
         touched = set(paths_of(diff(c.repo.objects, tree, staged)))
         torn = [p for p in paths_of(diff(c.repo.objects, staged, new)) if p in touched]
-        theirs = [p for p in torn if self._is_a_persons(p)]
+        theirs = [p for p in torn if c.scanner.is_excluded(p)]
         if theirs:
             said = f"it staged {_named(theirs)}, which is yours and untracked"
             raise _StopError(_refused(hook, f"{said}; list it in '.git/info/exclude'"))
@@ -168,11 +168,6 @@ class Settler:
             said = f"it left {_named(torn)} different in the index and in the working tree"
             raise _StopError(_refused(hook, said))
         return new
-
-    def _is_a_persons(self, path: bytes) -> bool:
-        """Tell whether a path was untracked when the batch was confirmed, and belongs nowhere."""
-        entries = accepted(self._c.state.authorization)
-        return any(path == e or (e.endswith(b"/") and path.startswith(e)) for e in entries)
 
     def _message_hooks(self, task: Task, flight: InFlight, tree: Oid, message: bytes) -> bytes:
         """Let the hooks edit the message; forged trailers of ours are refused."""

@@ -96,31 +96,33 @@ def confirmation_text(
     a, coming = proposed, outlook or Outlook(runs=run_order(plan))
     groups = grouped(coming, seen, enough=enough(a.budget, coming, before))
     order = tuple(place for _, places in groups for place in places)
-    lines = rows(
-        [
-            ("plan", _title(plan)),
-            ("digest", one_line(a.plan_digest)),
-            ("branch", f"{one_line(a.branch)}, from {one_line(a.base)}"),
-            ("confirmed", f"by {one_line(str(a.actor))} (no. {a.seq})"),
-            *_policy(plan, a.fail_fast, begun=before is not None and before.enrolled > 0),
-            *_budget(a.budget, a.deadline_at, before.enrolled if before is not None else 0),
-            ("expires", "never" if a.expires_at is None else moment(a.expires_at)),
-            *([("claims", f"each task, on '{one_line(a.claim)}'")] if a.claim else []),
-            *_shared_limits(plan, order),
-        ]
-    )
+    limits = _shared_limits(plan, order)
+    lines = rows([*_granted(plan, a, 0 if before is None else before.enrolled), *limits])
     lines += _untracked(a.untracked, "untracked" if before is None else "accepted as untracked")
     lines += [one_line(note if note.startswith("warning: ") else f"note: {note}") for note in notes]
     lines += warnings(plan, order)
-    shared = bool(_shared_limits(plan, order))
     lines += [] if coming.runs else ["", "nothing will run" + instead(coming)]
     for heading, places in groups:
         lines += ["", f"{counted(len(places), 'task')} {heading}:"]
-        lines += _tasks(plan, places, whole_prompts, shared=shared, waits=coming.waits)
+        lines += _tasks(plan, places, whole_prompts, shared=bool(limits), waits=coming.waits)
     if seen and coming.done:
         names = ", ".join(one_line(plan.tasks[place].id) for place in coming.done)
         lines += ["", f"done, will not run ({len(coming.done)}): {names}"]
     return printable("\n".join(lines)) + "\n"
+
+
+def _granted(plan: Plan, a: Authorization, used: int) -> list[tuple[str, str]]:
+    """Say what an authorization grants; `used` enrollments have been made before it."""
+    return [
+        ("plan", _title(plan)),
+        ("digest", one_line(a.plan_digest)),
+        ("branch", f"{one_line(a.branch)}, from {one_line(a.base)}"),
+        ("confirmed", f"by {one_line(str(a.actor))} (no. {a.seq})"),
+        *_policy(plan, a.fail_fast, begun=used > 0),
+        *_budget(a.budget, a.deadline_at, used),
+        ("expires", "never" if a.expires_at is None else moment(a.expires_at)),
+        *([("claims", f"each task, on '{one_line(a.claim)}'")] if a.claim else []),
+    ]
 
 
 def plan_json(plan: Plan, digest: str) -> dict[str, Any]:

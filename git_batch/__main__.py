@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from git_batch.app.reader import PlanReader
 
 
-_heard: list[bool] = []
-"""Something in it: the command line is there, and says of itself that it was interrupted."""
-
-
 def main() -> None:
     """Run `git batch` and end with its exit status."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
@@ -35,14 +31,14 @@ def main() -> None:
     except KeyboardInterrupt:
         # The command line says so itself, once it is there. What comes after that is the second
         # one: git has the terminal's Ctrl-C as well, and passes it on to us.
-        if not _heard:
+        if "git_batch.cli.main" not in sys.modules:
             sys.stderr.write("interrupted\n")
         status = 130
     _end(status)
 
 
 def _end(status: int) -> NoReturn:
-    """End the process without taking apart what was imported: that takes a dozenth of `status`.
+    """End the process without taking apart what was imported: that takes some milliseconds.
 
     Nothing waits for the interpreter's own end: contexts are left, what was said is flushed.
     """
@@ -78,7 +74,6 @@ def _answer() -> int:
 def _command(reader: PlanReader | None = None) -> int:
     from git_batch.cli import main
 
-    _heard.append(True)
     return main.main(reader=reader)
 
 

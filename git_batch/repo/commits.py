@@ -25,7 +25,7 @@ from git_batch.core.model import Actor
 from git_batch.core.values import replace
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import signing
-from git_batch.repo.libgit2 import ObjectType, pygit2
+from git_batch.repo.libgit2 import UNREADABLE, ObjectType, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_object
 
@@ -240,7 +240,7 @@ def authored(repo: Repository, oid: Oid) -> Authored:
 def _commit(repo: Repository, oid: Oid) -> pygit2.Commit:
     try:
         found = repo.objects[pygit2.Oid(hex=oid)]
-    except (KeyError, ValueError, pygit2.GitError, OSError) as error:
+    except UNREADABLE as error:
         raise GitError(f"commit {oid} can't be read: {error}") from None
     if found.type != ObjectType.COMMIT:
         raise GitError(f"{oid} is not a commit")
@@ -267,7 +267,7 @@ def peeled(repo: Repository, value: str) -> tuple[Oid, str, int] | None:
     try:
         commit = repo.objects[pygit2.Oid(hex=value)].peel(pygit2.Commit)
         return Oid(str(commit.id)), commit.committer.email or "", commit.commit_time
-    except (KeyError, ValueError, pygit2.GitError, OSError):
+    except UNREADABLE:
         return None
 
 

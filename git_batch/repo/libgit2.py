@@ -28,4 +28,7 @@ finally:
         else:
             os.environ[_name] = _value
 
-__all__ = ["DiffOption", "FileMode", "ObjectType", "Option", "pygit2"]
+UNREADABLE = (KeyError, ValueError, pygit2.GitError, OSError)
+"""How libgit2 says that an object is missing, no object's id, damaged, or out of reach."""
+
+__all__ = ["UNREADABLE", "DiffOption", "FileMode", "ObjectType", "Option", "pygit2"]

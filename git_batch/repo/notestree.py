@@ -16,7 +16,7 @@ from git_batch.core import events as ev
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Plan
 from git_batch.errors import RecordError
-from git_batch.repo.libgit2 import FileMode, pygit2
+from git_batch.repo.libgit2 import UNREADABLE, FileMode, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import Changes, write_blob, write_paths
 
@@ -212,7 +212,7 @@ class NotesTree:
         """
         try:
             return self._objects[oid]
-        except (KeyError, ValueError, pygit2.GitError, OSError):
+        except UNREADABLE:
             raise RecordError(
                 f"{what} is damaged: object {oid} is missing or can't be read"
             ) from None

@@ -16,7 +16,7 @@ from git_batch.core.model import BatchState, Plan, Task
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
-from git_batch.repo import commits, setaside, signing
+from git_batch.repo import commits, operations, setaside, signing
 from git_batch.repo.attempts import namespace
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
@@ -30,9 +30,18 @@ _LISTED = 20
 _NAMED = 3
 
 
-def no_operation(session: Session) -> None:
-    """Refuse to start in the middle of a merge, rebase and the like."""
-    going_on = session.repo.operation_in_progress()
+def no_operation(session: Session, *, scanned: bool = False) -> None:
+    """Refuse to work in the middle of a merge, rebase and the like.
+
+    Args:
+        scanned: `clean_tree` comes next, which tells conflicts by its scan.
+    """
+    _refuse(operations.in_progress(session.repo))
+    if not scanned:
+        _refuse(operations.conflict(session.repo))
+
+
+def _refuse(going_on: operations.Operation | None) -> None:
     if going_on is not None:
         article = "an" if going_on.name[0] in "aeiou" else "a"
         raise PreconditionError(f"{article} {going_on.name} is in progress", *going_on.hints)
@@ -148,6 +157,7 @@ def clean_tree(
         The untracked paths that are there and accepted, a folder's with a slash at its end.
     """
     dirt = session.repo.dirty()
+    _refuse(operations.conflict_in(dirt))
     if dirt.tracked:
         names = _names([e.path for e in dirt.tracked])
         raise PreconditionError(
@@ -156,7 +166,7 @@ def clean_tree(
         )
     own = {_inside(session, f) for f in plan_files}
     accepted, refused = [], []
-    scopes = [Scope(task.scope) for task in plan.tasks]
+    scopes = [Scope(task.scope) for task in plan.tasks] if allow_untracked else []
     for entry in dirt.untracked:
         files = _files_below(session, entry)
         if all(f in own for f in files):

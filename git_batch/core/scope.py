@@ -168,6 +168,7 @@ def _literal(part: list[bytes]) -> bytes:
     return b"".join(token[-1:] for token in part)
 
 
+@lru_cache(maxsize=256)
 def _compile(patterns: tuple[str, ...]) -> re.Pattern[bytes]:
     """Make one expression of all patterns, to be used with `fullmatch`."""
     choices: list[bytes] = []

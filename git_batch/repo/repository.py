@@ -76,13 +76,6 @@ class Layout(Struct, frozen=True):
         return os.path.join(self.git_dir, "batch")
 
 
-class Operation(Struct, frozen=True):
-    """A git operation that is half done: its name, and how it is ended."""
-
-    name: str
-    hints: tuple[str, ...]
-
-
 class Dirt(Struct, frozen=True):
     """What keeps a working tree from being clean; true if anything does.
 
@@ -289,21 +282,6 @@ class Repository:
         """Say whether the person has their commits signed (`commit.gpgSign`)."""
         return self.config.has("commit.gpgsign") and self.git.flag("commit.gpgSign")
 
-    def operation_in_progress(self) -> Operation | None:
-        """Name the merge, rebase, … that is half done here, or None."""
-        for name, marks, hints in _OPERATIONS:
-            if any(os.path.exists(os.path.join(self.layout.git_dir, mark)) for mark in marks):
-                return Operation(name, hints)
-        unmerged = self.git.run(["ls-files", "--unmerged", "-z"])
-        if unmerged:
-            paths = sorted({line.split(b"\t", 1)[1] for line in unmerged.split(b"\0") if line})
-            names = ", ".join(repr(os.fsdecode(path)) for path in paths[:5])
-            return Operation(
-                "unresolved conflict",
-                (f"resolve {names}, then 'git add' and 'git commit'",),
-            )
-        return None
-
     def dirty(self) -> Dirt:
         """List what differs from HEAD and what is untracked, by one scan."""
         output = self.git.run([*STATUS, "--ignore-submodules=none"])
@@ -312,39 +290,3 @@ class Repository:
             tuple(entry for entry in entries if not entry.untracked),
             tuple(entry.path for entry in entries if entry.untracked),
         )
-
-
-_OPERATIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    (
-        "am",
-        ("rebase-apply/applying",),
-        ("finish it with 'git am --continue'; 'git status' shows the other ways",),
-    ),
-    (
-        "rebase",
-        ("rebase-merge", "rebase-apply"),
-        ("finish it with 'git rebase --continue'; 'git status' shows the other ways",),
-    ),
-    (
-        "merge",
-        ("MERGE_HEAD",),
-        ("finish it with 'git merge --continue'; 'git status' shows the other ways",),
-    ),
-    (
-        "cherry-pick",
-        ("CHERRY_PICK_HEAD",),
-        ("finish it with 'git cherry-pick --continue'; 'git status' shows the other ways",),
-    ),
-    (
-        "revert",
-        ("REVERT_HEAD",),
-        ("finish it with 'git revert --continue'; 'git status' shows the other ways",),
-    ),
-    (
-        "sequence of picks or reverts",
-        ("sequencer/todo",),
-        ("'git status' shows how to finish it",),
-    ),
-    ("bisect", ("BISECT_LOG",), ("end it with 'git bisect reset'",)),
-)
-"""First match wins: a rebase that stopped at a pick has `CHERRY_PICK_HEAD` as well."""

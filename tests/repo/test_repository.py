@@ -13,6 +13,7 @@ import pytest
 
 from git_batch.core.model import Actor
 from git_batch.errors import PreconditionError, UsageError
+from git_batch.repo import operations
 from git_batch.repo.git import Git, Result
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository, discover
@@ -271,13 +272,20 @@ def stash(repo: Path) -> None:
 )
 def test_an_operation_in_progress(repo: Path, name: str, make: Callable[[Path], object]) -> None:
     opened = Repository.open(str(repo))
-    assert opened.operation_in_progress() is None
+    assert operations.in_progress(opened) is None
+    assert operations.conflict(opened) is None
     make(repo)
-    found = opened.operation_in_progress()
+    found = operations.in_progress(opened) or operations.conflict(opened)
     assert found is not None
     assert found.name == name
     assert found.hints
     assert not any(word in hint for hint in found.hints for word in ("--abort", "--hard", "rm "))
+
+
+def test_a_scan_tells_a_conflict_as_the_index_does(repo: Path) -> None:
+    opened = Repository.open(str(repo))
+    stash(repo)
+    assert operations.conflict_in(opened.dirty()) == operations.conflict(opened) is not None
 
 
 def test_a_touched_tree_is_clean(repo: Path) -> None:

@@ -38,6 +38,7 @@ from git_batch.repo.known import Known
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Layout
 from git_batch.repo.surveying import Survey
+from git_batch.repo.wholefile import UNFOLLOWED, read
 
 _STATE, _ARMED = "fence.state", "fence.armed"
 _REFS, _FOUND = "fence.refs", "fence.found"
@@ -302,14 +303,9 @@ def _parsed(kind: type[T], path: str) -> T | None:
 def _content(path: str) -> bytes | None:
     """Read a file of ours; None if there is none, or something that is no file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read(path, _MOST, flags=UNFOLLOWED)
     except OSError:
         return None
-    with os.fdopen(fd, "rb") as file:
-        try:
-            return file.read(_MOST)
-        except OSError:
-            return None
 
 
 def _replace(path: str, data: bytes) -> Signature:

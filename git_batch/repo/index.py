@@ -27,6 +27,7 @@ from git_batch.errors import GitError
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT, held
 from git_batch.repo.trees import EMPTY_BLOB, Change
+from git_batch.repo.wholefile import read, read_open
 
 MINE, BASE = "paths.index", "paths.base"
 """Names of the scratch files: the index to be, and what it was made from."""
@@ -60,10 +61,13 @@ def copy(source: str, target: str) -> bool:
         FileExistsError: there is a `target`.
     """
     try:
-        with open(source, "rb") as old:
-            content, was = old.read(), os.fstat(old.fileno())
+        fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    try:
+        content, was = read_open(fd), os.fstat(fd)
+    finally:
+        os.close(fd)
     with open(target, "xb", buffering=0) as new:
         try:
             left = memoryview(content)
@@ -85,8 +89,7 @@ def same(a: str, b: str) -> bool:
         return True
     if here.st_size != there.st_size:
         return False
-    with open(a, "rb") as one, open(b, "rb") as two:
-        return one.read() == two.read()
+    return read(a) == read(b)
 
 
 def discard(*paths: str) -> None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from git_batch.repo import surveying
 from git_batch.repo.reflist import Signature, is_racy, signature
+from git_batch.repo.wholefile import UNFOLLOWED, read_open
 
 KEPT_MOST = 1 << 20
 """Bytes of a file whose content is kept; of a larger one only the digest is."""
@@ -74,15 +75,17 @@ def read_state(path: str, now: int, known: Known | None = None) -> Known:
 
 def _read(path: str, kept: Signature | None, state: os.stat_result) -> Known:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | UNFOLLOWED)
     except OSError:
         return Known(None, "other")
-    with os.fdopen(fd, "rb") as file:
-        data = file.read(KEPT_MOST + 1)
+    try:
+        data = read_open(fd, KEPT_MOST + 1)
         digest = hashlib.sha256(data)
         whole = len(data) <= KEPT_MOST
-        while not whole and (more := file.read(KEPT_MOST)):
+        while not whole and (more := os.read(fd, KEPT_MOST)):
             digest.update(more)
+    finally:
+        os.close(fd)
     return Known(kept, "file", state.st_mode, data if whole else None, digest.digest())
 
 

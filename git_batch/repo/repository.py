@@ -29,6 +29,7 @@ from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
 from git_batch.repo.here import here
 from git_batch.repo.status import STATUS, Entry, parse
+from git_batch.repo.wholefile import read
 
 if TYPE_CHECKING:
     # At run time they are imported on first use: `git batch status` needs neither, and the first
@@ -225,8 +226,7 @@ class Repository:
         libgit2 asks for a size and opens then: of a longer name that comes meanwhile it reads part.
         """
         try:
-            with open(os.path.join(self.layout.git_dir, "HEAD"), "rb") as file:
-                text = os.fsdecode(file.read(_HEAD_MOST))
+            text = os.fsdecode(read(os.path.join(self.layout.git_dir, "HEAD"), _HEAD_MOST))
         except OSError:
             return None
         return text[5:].strip() if text.startswith("ref: ") else None

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from git_batch.repo import fencefile, index, worktree
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Repository
+from git_batch.repo.wholefile import read
 
 _FILES = (
     worktree.INDEX,
@@ -47,7 +48,7 @@ class Scratch:
         self._locks, self._memory = tuple(locks), memory
         self._files = tuple(os.path.join(self._folder, name) for name in _FILES)
         self._base = os.path.join(self._folder, worktree.BASE)
-        self._before: tuple[Signature | None, bytes | None] = (None, None)
+        self._before: tuple[tuple[int, ...] | None, bytes | None] = (None, None)
         self._known: dict[str, Signature | None] | None = None
         self._index_was: Signature | None = None
         self._remembered: bytes | None = None
@@ -56,7 +57,7 @@ class Scratch:
         """Take what is there as known, until `spoilt` was asked."""
         self._known = {path: _look(path) for path in (*self._files, *self._locks)}
         self._index_was = _look(self._index)
-        base = self._known[self._base]
+        base = _same_content(self._known[self._base])
         if self._before[0] != base:
             self._before = (base, _content(self._base, _IN_MEMORY))
         self._remembered = _content(self._memory)
@@ -103,6 +104,14 @@ def _look(path: str) -> Signature | None:
         return None
 
 
+def _same_content(here: Signature | None) -> tuple[int, ...] | None:
+    """Leave out of a signature what moves with each link of a file that is made or goes."""
+    if here is None:
+        return None
+    inode, size, modified, _, _ = here
+    return inode, size, modified
+
+
 def _is_folder(path: str) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -113,12 +122,10 @@ def _is_folder(path: str) -> bool:
 def _content(path: str, most: int | None = None) -> bytes | None:
     """Read a file; None if there is none, or it has more than so many bytes."""
     try:
-        with open(path, "rb") as file:
-            if most is not None and os.fstat(file.fileno()).st_size > most:
-                return None
-            return file.read()
+        content = read(path, None if most is None else most + 1)
     except OSError:
         return None
+    return None if most is not None and len(content) > most else content
 
 
 def _make(path: str, content: bytes) -> None:

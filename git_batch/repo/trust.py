@@ -31,6 +31,7 @@ from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
+from git_batch.repo.wholefile import read
 
 _LOCK = "authorized.lock"
 """In `<common dir>/batch`."""
@@ -86,8 +87,7 @@ def place(repo: Repository, batch: BatchId) -> str:
 def load(repo: Repository, batch: BatchId) -> Trust:
     """Read what is known here of a batch; nothing if there is no file, or none that makes sense."""
     try:
-        with open(place(repo, batch), "rb") as file:
-            return decode(Trust, json.loads(file.read(1 << 20)))
+        return decode(Trust, json.loads(read(place(repo, batch), 1 << 20)))
     except (OSError, ValueError, RecursionError, CodecError):
         return Trust()
 
@@ -134,8 +134,7 @@ def digests(paths: tuple[str, ...]) -> dict[str, str]:
 
 def _sha256(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return sha256(file.read()).hexdigest()
+        return sha256(read(path)).hexdigest()
     except OSError:
         return ""
 

@@ -35,6 +35,7 @@ from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup
 from git_batch.repo.untouched import is_untouched
+from git_batch.repo.wholefile import read
 
 INDEX, BASE, EXCLUDES = "scan.index", "scan.base", "scan.excludes"
 """Names of the scratch files: the private index, what it was made from, and more to ignore."""
@@ -212,13 +213,10 @@ class Scanner:
 
     def _readable(self) -> bool:
         try:
-            with open(self.private, "rb") as file:
-                if os.fstat(file.fileno()).st_size > _IN_PROCESS:
-                    return False
-                content = file.read()
+            content = read(self.private, _IN_PROCESS + 1)
         except FileNotFoundError:
             return False
-        return not any(mark in content for mark in _UNREADABLE)
+        return len(content) <= _IN_PROCESS and not any(mark in content for mark in _UNREADABLE)
 
     def _untouched(self) -> bool:
         """Say whether nothing differs from the private index; False where there is any doubt."""
@@ -292,8 +290,7 @@ class Scanner:
             own = self.repo.git.call(asked).stdout.rstrip(b"\n") or own
         content = b""
         if os.path.isfile(own):
-            with open(own, "rb") as file:
-                content = file.read() + b"\n"
+            content = read(own) + b"\n"
         patterns = (pattern(name) for name in (*self._files, *self._folders))
         with open(path, "wb") as file:
             file.write(content + b"".join(sorted(p + b"\n" for p in patterns if p)))

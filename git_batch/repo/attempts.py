@@ -97,7 +97,7 @@ class LogStore:
     def put(self, place: int, task: TaskId, n: int, text: bytes) -> None:
         """Keep an attempt's log; an empty one is none."""
         if text:
-            oid = write_blob(self._repo.objects, text)
+            oid = write_blob(self._repo, text)
             self._waiting[log_path(place, task, n)] = (oid, int(FileMode.BLOB))
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:

@@ -149,7 +149,7 @@ def make(
             raise GitError(f"could not write a commit: there is no object {oid}")
     people = [(b"author", who.author, written), (b"committer", who.committer, at)]
     content = _content(tree, parents, people, message, encoding)
-    made = write_object(repo.objects, ObjectType.COMMIT, content, "a commit")
+    made = write_object(repo, ObjectType.COMMIT, content, "a commit")
     return Oid(str(made))
 
 

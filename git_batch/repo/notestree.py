@@ -30,7 +30,7 @@ class NotesTree:
     """A record's tree as it is now; `apply` gives the next one."""
 
     def __init__(self, repo: Repository, oid: Oid | None) -> None:
-        self._objects = repo.objects
+        self._repo, self._objects = repo, repo.objects
         self._root: pygit2.Oid | None = pygit2.Oid(hex=oid) if oid else None
         self._plan_blobs: dict[TaskId, str] | None = None
 
@@ -190,7 +190,7 @@ class NotesTree:
         return self._blobs()[task]
 
     def _put(self, changes: Changes, path: str, content: bytes) -> str:
-        oid = write_blob(self._objects, content)
+        oid = write_blob(self._repo, content)
         changes[path] = (oid, int(FileMode.BLOB))
         return str(oid)
 

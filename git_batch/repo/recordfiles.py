@@ -64,7 +64,7 @@ def write_again(repo: Repository, tip: Oid) -> None:
         NotesTree(repo, None).write_plan(canonical.from_toml(*NotesTree(repo, tree).plan()))
     with suppress(RecordError, GitError):
         _, _, state = read_at(repo, tip)
-        write_blob(repo.objects, record.header(state))
+        write_blob(repo, record.header(state))
         for name, done in state.tasks.items():
             if done.status is TaskStatus.COMMITTED and done.commit is not None:
-                write_blob(repo.objects, record.receipt(state, name))
+                write_blob(repo, record.receipt(state, name))

@@ -48,6 +48,8 @@ _QUESTIONS = (
     "--show-toplevel",
 )
 _HEAD_MOST = 4096
+_COMPRESSION = -1
+"""libgit2's own level, and git's for loose objects: the fastest."""
 _IDENT = re.compile(rb"(?P<name>.*) <(?P<email>[^<>]*)> \d+ [-+]\d{4}\n?", re.DOTALL)
 
 
@@ -202,6 +204,19 @@ class Repository:
             if unknown:
                 raise _unsupported(unknown[1]) from error
             raise PreconditionError(f"libgit2 can't open this repository: {error}") from error
+
+    @cached_property
+    def loose(self) -> pygit2.Odb:
+        """The loose objects alone, unsynced as well: where what is new is written.
+
+        Before libgit2 writes through `objects` it lists the folder of packs, for each object anew.
+        """
+        from git_batch.repo.libgit2 import pygit2
+
+        found = pygit2.Odb()
+        folder = os.path.join(self.layout.common_dir, "objects")
+        found.add_backend(pygit2.OdbBackendLoose(folder, _COMPRESSION, False), 1)
+        return found
 
     @cached_property
     def scratch(self) -> str:

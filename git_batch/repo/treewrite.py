@@ -1,8 +1,8 @@
 """Writing objects: each is there when it was written, or that is an error.
 
-A commit and a blob by one call of libgit2 with their whole content: `create_commit` and
-`create_blob` look up and touch what they name, or stream, and cost twice as much. A tree as changes
-to another one: only the folders on the way are made anew.
+A commit and a blob by one call of libgit2 with their whole content, as a loose object: to
+`create_commit` and `create_blob` come looks at what they name, or streams, and at the packs. A tree
+as changes to another one: only the folders on the way are made anew.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from git_batch.errors import GitError
 from git_batch.repo.libgit2 import FileMode, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE
+from git_batch.repo.repository import Repository
 
 Changes = dict[str, tuple[pygit2.Oid, int] | None]
 """By path: an object and its mode, or None to remove it."""
@@ -32,9 +33,7 @@ def writing(what: str) -> Iterator[None]:
         raise GitError(f"could not write {what}: {error}") from None
 
 
-def write_object(
-    objects: pygit2.Repository, kind: ObjectType, content: bytes, what: str
-) -> pygit2.Oid:
+def write_object(repo: Repository, kind: ObjectType, content: bytes, what: str) -> pygit2.Oid:
     """Write an object.
 
     Args:
@@ -44,15 +43,15 @@ def write_object(
         GitError: it could not be written, or is not there.
     """
     with writing(what):
-        oid = objects.odb.write(kind, content)
-    if oid not in objects.odb:
+        oid = repo.loose.write(kind, content)
+    if oid not in repo.loose:
         raise GitError(f"could not write {what}: is the disk full or read-only?")
     return oid
 
 
-def write_blob(objects: pygit2.Repository, content: bytes) -> pygit2.Oid:
+def write_blob(repo: Repository, content: bytes) -> pygit2.Oid:
     """Write a blob; GitError if it could not be written."""
-    return write_object(objects, ObjectType.BLOB, content, "a file of the record")
+    return write_object(repo, ObjectType.BLOB, content, "a file of the record")
 
 
 def write_paths(

@@ -163,9 +163,10 @@ def _serve(asked: int, answer: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the other one says that it was interrupted
         import pickle
 
-        import git_batch.core.planfile  # noqa: F401  # what takes the time
-        from git_batch.app.planning import plan_for
+        from git_batch.app.planning import parser, plan_for
         from git_batch.errors import BatchError
+
+        parser()  # what takes the time
 
         with os.fdopen(asked, "rb") as questions, os.fdopen(answer, "wb") as answers:
             once = False

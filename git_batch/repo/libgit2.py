@@ -13,20 +13,14 @@ from __future__ import annotations
 
 import os
 
+from git_batch.repo.environment import variables
+
 _PLACES = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.sep}
 """No regular file, so that none is named; a directory that is always there."""
 
-_before = {name: os.environ.get(name) for name in _PLACES}
-os.environ.update(_PLACES)
-try:
+with variables(_PLACES):
     import pygit2
     from pygit2.enums import DiffOption, FileMode, ObjectType, Option
-finally:
-    for _name, _value in _before.items():
-        if _value is None:
-            del os.environ[_name]
-        else:
-            os.environ[_name] = _value
 
 UNREADABLE = (KeyError, ValueError, pygit2.GitError, OSError)
 """How libgit2 says that an object is missing, no object's id, damaged, or out of reach."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from git_batch.app.claiming import let_go
 from git_batch.app.session import Session
 from git_batch.core.agenda import counts
 from git_batch.core.events import Event, Parked
@@ -45,7 +46,7 @@ class Bell:
         return self
 
     def drive(self, journal: Journal, who: Idents, runner: str) -> BatchState:
-        """Run the loop until it stops.
+        """Run the loop until it stops; let go of what the batch claims if it is over.
 
         Raises:
             BatchError: the repository is not in a state to go on.
@@ -60,6 +61,8 @@ class Bell:
         try:
             with RunContext(repo, self._session.refs, journal, who, runner, tools) as context:
                 self._state = drive(context)
+                # While the kernel moves us out of the run's group.
+                let_go(self._session, self._state, self._tools.progress.note)
         except BaseException:
             with suppress(OSError):  # what went wrong is the better reason
                 self._remember(journal)

@@ -86,7 +86,6 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         journal.take_up(tools.clock())
         claim(session, journal.state.slug, batch, who, tools.clock())
         state = bell.drive(journal, who, runner)
-        let_go(session, state, tools.progress.note)
         return Outcome(state, journal.machine.plan, around=_around(session, state))
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import string
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
-from git_batch.app.claiming import claim, let_go
+from git_batch.app.claiming import claim
 from git_batch.app.granting import Bounds, authorize, nothing_would_run
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan
@@ -34,6 +33,8 @@ from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse
 from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
 from git_batch.views.common import Around
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"  # to import `string` takes a millisecond
 
 
 class StartRequest(Struct, frozen=True):
@@ -120,7 +121,7 @@ def _look(session: Session, request: StartRequest, *, again: bool) -> _Here:
     if not live(session.repo):  # a live run compares by itself
         aftermath.refuse(session.repo)
     branch, head = session.repo.head()
-    preconditions.no_operation(session)
+    preconditions.no_operation(session, scanned=True)
     who = session.idents()
     preconditions.can_commit(session, again=again)
     base = _resolve(session, request.base) if request.base else head
@@ -162,7 +163,6 @@ def start(
         aftermath.settle(session.repo, tools.progress.note)
         journal = _begin(session, proposal, batch, runner, at, tools)
         state = bell.drive(journal, proposal.who, runner)
-        let_go(session, state, tools.progress.note)
         return Outcome(state, proposal.plan)
 
 
@@ -223,8 +223,7 @@ def _record(
 
 def new_batch_id(slug: str) -> BatchId:
     """Make a batch id: the slug and six random characters."""
-    alphabet = string.ascii_lowercase + string.digits
-    return BatchId(f"{slug}-{''.join(secrets.choice(alphabet) for _ in range(6))}")
+    return BatchId(f"{slug}-{''.join(secrets.choice(_ALPHABET) for _ in range(6))}")
 
 
 def take_branch(session: Session, state: BatchState) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from git_batch.app import beside as writing
-from git_batch.app import deciding, resuming, starting
+from git_batch.app import deciding, notifying, resuming
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session, now, open_session
 from git_batch.core.events import Decision, Event
@@ -60,7 +60,7 @@ def test_what_came_as_the_run_ended_was_a_bug_or_stopped_the_next_run(
         return let_go(session, end, note)
 
     monkeypatch.setattr(writing, "PATIENCE", 0.1)
-    monkeypatch.setattr(starting, "let_go", at_the_end)
+    monkeypatch.setattr(notifying, "let_go", at_the_end)
     write(repo, *parts)
     near(repo, "start", "--yes", *options, status=status)
     batch, [done] = told(repo)["batch_id"], asked

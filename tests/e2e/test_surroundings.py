@@ -22,6 +22,29 @@ def test_certificates_that_are_gone_kept_every_command_from_the_repository(repo:
     assert seen.read_text() == "/nowhere/ca.pem:/nowhere\n"  # a task's own tools need it
 
 
+@pytest.mark.parametrize("line", ["start --yes", "check"])
+def test_any_package_with_a_plugin_for_pydantic_had_its_code_run_on_a_plan(
+    repo: Path, line: str
+) -> None:
+    write(repo, task("one", "printenv PYDANTIC_DISABLE_PLUGINS && exit 9; echo 1 >src/1"))
+    place, mark = repo.parent / "packages", repo.parent / "mark"
+    info = place / "snooper-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: snooper\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pydantic]\nsnooper = snooper:plugin\n")
+    (place / "snooper.py").write_text(
+        f"open({str(mark)!r}, 'w').close()\nclass plugin:\n"
+        "    def new_schema_validator(self, *args): return None, None, None\n"
+    )
+    env = environment() | {"PYTHONPATH": str(place)}
+    found = "from importlib.metadata import entry_points as e; print(*e(group='pydantic'))"
+    sees = subprocess.run([argv()[0], "-c", found], env=env, capture_output=True, text=True)
+    assert "snooper" in sees.stdout, "pydantic would find it"
+    done = subprocess.run(argv(*line.split()), cwd=repo, env=env, timeout=LIMIT)
+    assert done.returncode == 0
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize(
     "line",
     ["start --yes", "resume", "status", "check plan.toml", "new", "verify", "hooks status",

@@ -33,7 +33,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from git_batch.core.codec import quote
-from git_batch.core.ids import BATCH_ID
+from git_batch.core.ids import BATCH_ID, Oid
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
@@ -42,6 +42,7 @@ from git_batch.repo.here import here
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Layout, Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
+from git_batch.repo.worktree import Scanner
 from git_batch.run import descendants, group
 
 _ROUNDS = 3
@@ -106,7 +107,8 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
             raise case.refusal(left)
         if left:
             case.keep(left, note)
-        case.tell([], note)  # whose attempt it was: the run tells which refs moved since
+        # Also where there is nothing: of whose attempt it was, the run tells which refs moved.
+        case.tell(case.take_back(), note)
     fencefile.settle(repo.layout)
 
 
@@ -200,6 +202,25 @@ class _Case(Struct, frozen=True):
         names = ", ".join(f"'{self._shown(path)}'" for path in found[:_LISTED])
         more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
         self.tell([f"a person kept as they are: {names}{more}{where}"], note)
+
+    def take_back(self) -> list[str]:
+        """Take out of the person's index what the command staged and may not; say so.
+
+        Where it had committed as well, what is in that commit is for a person to decide.
+        """
+        asked = self.repo.git.call(["rev-parse", "--quiet", "--verify", "HEAD^{tree}"])
+        if asked.status:
+            return []
+        scanner = Scanner(self.repo, tuple(map(os.fsencode, self.armed.untracked)))
+        scanner.person.recover(scanner.private)
+        found = scanner.take_back(Oid(asked.stdout.decode().strip()))
+        if not found:
+            return []
+        names = ", ".join(f"'{quote(path)}'" for path in found[:_LISTED])
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        return [
+            f"staged though accepted as untracked, so taken out of the index again: {names}{more}"
+        ]
 
     def refusal(self, found: Sequence[str]) -> PreconditionError:
         """Name what differs, and the ways out."""

@@ -57,7 +57,11 @@ class UnusableError(Exception):
 
 
 class Armed(Struct, frozen=True):
-    """Whose command it is; all of it empty if that was not written to its end."""
+    """Whose command it is; all of it empty if that was not written to its end.
+
+    Attributes:
+        untracked: paths that a person accepted as untracked, so that none may be staged.
+    """
 
     batch: str = ""
     task: str = ""
@@ -65,6 +69,7 @@ class Armed(Struct, frozen=True):
     runner: str = ""
     branch: str = ""
     scope: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
 
 
 class Found(Struct, frozen=True):

@@ -20,7 +20,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
@@ -34,6 +34,9 @@ MINE, BASE = "paths.index", "paths.base"
 
 _SWAPS = 5
 _AS_ARGUMENTS = 200
+_WAYS_BACK = {b"S": "--no-skip-worktree", b"h": "--no-assume-unchanged", b"A": "--force-remove"}
+"""How `git update-index` undoes what a command can do to an entry; what removes it comes last."""
+
 _Leaf = tuple[int, Oid]
 
 
@@ -209,26 +212,33 @@ class PersonIndex:
                 return left
         raise GitError("the index kept changing while its entries were being set")
 
-    def unhide(self, base: str) -> None:
-        """Take back marks that hide files from git, as far as the index has got them since `base`.
+    def take_back(self, base: str, untracked: Callable[[bytes], bool]) -> list[bytes]:
+        """Take back what a command may not do to the index, as far as it was done since `base`.
 
-        `assume-unchanged` and `skip-worktree` of the person's own stay. Nothing is done, and no
+        These are marks that hide files from git (`assume-unchanged` and `skip-worktree` of the
+        person's own stay), and entries of files that are to be untracked. Nothing is done, and no
         git runs, while the index is the file that `base` was linked to.
+
+        Args:
+            untracked: says of a path whether it is to be untracked.
+
+        Returns:
+            The paths whose entries were taken out.
 
         Raises:
             LockedError: as of `install`.
             GitError: the index kept changing, or git failed.
         """
         if not os.path.lexists(self._path) or same(self._path, base):
-            return
-        known = self._hidden(base)
+            return []
+        known = self._done(base, untracked)
         for _ in range(_SWAPS):
             discard(self._mine, self._base, self._mine + ".lock")
             link(self._path, self._base)
             link(self._base, self._mine)
-            fresh = self._hidden(self._base) - known
-            for option, mark in (("--no-skip-worktree", b"S"), ("--no-assume-unchanged", b"h")):
-                names = b"".join(sorted(path + b"\0" for tag, path in fresh if tag == mark))
+            fresh = self._done(self._base, untracked) - known
+            for done, option in _WAYS_BACK.items():
+                names = b"".join(sorted(path + b"\0" for what, path in fresh if what == done))
                 if names:
                     self._git.run(
                         ["update-index", option, "-z", "--stdin"],
@@ -238,17 +248,22 @@ class PersonIndex:
                     )
             if not fresh or self.install(self._mine, self._base):
                 discard(self._mine, self._base)
-                return
-        raise GitError("the index kept changing while its marks were taken back")
+                return sorted(path for what, path in fresh if what == b"A")
+        raise GitError("the index kept changing while its entries were taken back")
 
-    def _hidden(self, index: str) -> set[tuple[bytes, bytes]]:
-        """List an index's entries that hide files: `S` skip-worktree, `h` assume-unchanged."""
+    def _done(self, index: str, untracked: Callable[[bytes], bool]) -> set[tuple[bytes, bytes]]:
+        """List an index's entries that are to be taken back, with what was done to each.
+
+        `A`: it was added; `S` and `h`: it hides its file, by skip-worktree or assume-unchanged.
+        """
         if not os.path.lexists(index):
             return set()
         listed = self._git.run(["ls-files", "-v", "-z"], env={"GIT_INDEX_FILE": index})
         found = set()
         for line in listed.split(b"\0"):
             tag, path = line[:1], line[2:]
+            if untracked(path):
+                found.add((b"A", path))
             if tag in b"Ss" and tag:
                 found.add((b"S", path))
             if tag.islower():

@@ -100,10 +100,29 @@ class Scanner:
         """Keep the person's index out of reach of a command that writes into our copies."""
         self.person.part(self.base, self.private)
 
-    def unhide(self) -> None:
-        """Take back what has hidden files from git since `begin`, of whichever run that was."""
-        if os.path.lexists(self.base):
-            self.person.unhide(self.base)
+    def take_back(self, tip: Oid | None = None) -> list[bytes]:
+        """Take back what hides files from git, and excluded paths that a command staged.
+
+        That is, what the person's index has got of them since `begin`, of whichever run that was.
+
+        Args:
+            tip: a tree that may hold excluded paths, being of a commit that somebody made; these
+                are tracked then, and stay.
+
+        Returns:
+            The excluded paths that it had, and has no longer.
+
+        Raises:
+            LockedError: the person's index is locked.
+            GitError: it kept changing, or git failed.
+        """
+        if not os.path.lexists(self.base):
+            return []
+
+        def untracked(path: bytes) -> bool:
+            return self.is_excluded(path) and not (tip and lookup(self.repo.objects, tip, path))
+
+        return self.person.take_back(self.base, untracked)
 
     def scan(self, also: Sequence[bytes] = ()) -> Oid:
         """Write the working tree as a tree object; one walk over it.

@@ -16,11 +16,12 @@ it has compared, whoever takes the run up does that first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import Oid
-from git_batch.core.model import InFlight
+from git_batch.core.model import InFlight, accepted
 from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
@@ -121,6 +122,7 @@ class Fence:
             runner=c.runner,
             branch=c.branch,
             scope=c.machine.task(flight.task).scope,
+            untracked=tuple(map(os.fsdecode, accepted(c.state.authorization))),
         )
 
     def breach(self, flight: InFlight) -> Failure | None:
@@ -142,7 +144,7 @@ class Fence:
         moved = self._refs.moved()
         moves = self._judge.judge(moved, flight)
         mended = self._mend(moves, moved.get(c.branch, (None, None))[1])
-        c.scanner.unhide()
+        c.scanner.take_back()
         self._tell([move for move in moves if move.grade is Grade.TOLD])
         moves = [move for move in moves if move.grade not in (Grade.TOLD, Grade.BESIDE)]
         for move in moves:

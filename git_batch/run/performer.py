@@ -145,7 +145,7 @@ class Performer:
             c.log.recover()
             self._tasks.keep_log(flight, at_once=True)
         if c.state.stale:
-            c.scanner.unhide()
+            c.scanner.take_back()
         c.scanner.begin(c.repo.tree_of(ground))
         ref, changed = self._keeper.put_away(flight, self._tasks.scan_to_keep(), ground)
         now, shown, total = c.now(), changed[:KEEP], len(changed)

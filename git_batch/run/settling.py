@@ -90,6 +90,9 @@ class Settler:
         if failed:
             c.tools.progress.note(f"{task.id}: the post-commit hook failed: {last_of(said)}")
         left = c.repo.dirty()
+        if any(c.scanner.is_excluded(entry.path) for entry in left.tracked):
+            c.scanner.take_back()
+            left = c.repo.dirty()
         changed = {*left.untracked, *(e.path for e in left.tracked)}
         changed -= {*before.untracked, *(e.path for e in before.tracked)}
         if changed:

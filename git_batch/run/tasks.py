@@ -167,8 +167,13 @@ class TaskRunner:
             return scanner.scan()
 
     def moved(self, flight: InFlight) -> Failure | None:
-        """Put right what a hook did to branch and HEAD; say so if it was not simply committing."""
+        """Put right what a hook did to branch, HEAD and the person's index.
+
+        Returns:
+            What it did to branch or HEAD, if that was not simply committing.
+        """
         c = self._c
+        c.scanner.take_back()
         if c.repo.symbolic_head() == c.branch and c.refs.read(c.branch) == flight.parent:
             return None
         return self._fence.breach(flight)

@@ -200,6 +200,23 @@ def test_killed_again_during_the_resume_it_comes_to_the_same_end(
     assert second > len(points) // 2
 
 
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_while_a_staged_plan_is_taken_out_of_the_index_it_comes_to_the_same_end(
+    killers: list[Killer], place: Path, every: int
+) -> None:
+    single = scenes.PLAN.split("[[task]]")
+    staging = single[1].replace("echo one >src/one", "echo one >src/one; git add -A")
+    baseline = single[0] + "baseline = true\n"
+    check = "check = '[ -e .git/done ] || { git add -A; : >.git/done; }'\n"
+    scene = scenes.make(place / "origin", "[[task]]".join([baseline, staging + check]))
+    goal = expected(killers[0], scene, place / "goal")
+    assert (goal.status, goal.outcomes) == ("completed", {"new": "committed"})
+    first = goal.point("command ended")
+    taken = [n for n, name in enumerate(goal.steps, 1) if "paths." in name or "--force" in name]
+    assert len(taken) > 10
+    kill_and_resume(killers, scene, goal, place, range(first, taken[-1] + 4, every))
+
+
 def collect_garbage(scene: Scene) -> None:
     """Drop all that nothing names, at once; a lock that the crash left may be in the way."""
     subprocess.run(

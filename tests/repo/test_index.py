@@ -15,7 +15,7 @@ from git_batch.errors import GitError, LockedError
 from git_batch.repo import index
 from git_batch.repo.index import PersonIndex, link, parents, same
 from git_batch.repo.repository import Repository
-from git_batch.repo.trees import Change, diff
+from git_batch.repo.trees import EMPTY_BLOB, Change, diff
 from git_batch.repo.worktree import Scanner
 from tests.conftest import git
 
@@ -321,6 +321,34 @@ def test_anothers_lock_is_not_removed(repo: Path) -> None:
     lock.write_bytes(b"")
     assert not scanner.person.recover(scanner.private)
     assert lock.exists()
+
+
+# What a command did to entries
+
+
+def test_only_what_is_new_since_the_base_is_taken_back(repo: Path) -> None:
+    for name in ("mine", "since", "held", "folder/x"):
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text("x\n")
+    opened = Repository.open(str(repo))
+    tip = opened.tree_of(opened.head()[1])
+    git(repo, "add", "mine")
+    scanner = Scanner(opened, [b"mine", b"since", b"held", b"folder/", b"src/a"])
+    scanner.begin(tip)
+    scanner.part()
+    git(repo, "add", "-A")
+    git(repo, "update-index", "--assume-unchanged", "src/a", "since")
+    git(repo, "update-index", "--skip-worktree", "src/b")
+    tree = git(repo, "write-tree", "--prefix=src/")
+    held = git(repo, "mktree", "--missing", input=f"100644 blob {EMPTY_BLOB}\theld\n".encode())
+    assert scanner.take_back(type(tip)(held)) == [b"folder/x", b"since"]
+    assert staged(repo) == ["A\theld", "A\tmine"]
+    assert git(repo, "write-tree", "--prefix=src/") == tree
+    tags = {line[0] for line in git(repo, "ls-files", "-v").splitlines()}
+    assert tags == {"H"}, "a tracked file can't be hidden, though it was accepted as untracked"
+    index = (repo / ".git/index").stat()
+    assert scanner.take_back(type(tip)(held)) == []
+    assert os.path.samestat((repo / ".git/index").stat(), index)
 
 
 def test_parents() -> None:

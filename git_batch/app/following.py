@@ -47,9 +47,8 @@ def must_be_ready(session: Session, state: BatchState) -> None:
     preconditions.no_operation(session)
     must_not_drift(session, state)
     preconditions.on_branch(session, state.branch, f"this changes the files of '{state.branch}'")
-    preconditions.refuse_dirt(
-        session, preconditions.still_clean(session, accepted(state.authorization))
-    )
+    excluded = accepted(state.authorization)
+    preconditions.refuse_dirt(session, preconditions.still_clean(session, excluded), excluded)
 
 
 def nothing_in_the_way(session: Session, old: Oid, new: Oid) -> None:

@@ -195,16 +195,9 @@ def _untracked(refused: list[bytes], *, allow_untracked: bool) -> PreconditionEr
 
 def still_clean(session: Session, accepted: Sequence[bytes]) -> Dirt:
     """List what a resumed run would take for a task's work although nothing is in flight."""
-    dirt = session.repo.dirty()
-    known = set(accepted)
-    folders = tuple(p for p in accepted if p.endswith(b"/"))
-    rest = [
-        f
-        for entry in dirt.untracked
-        for f in _files_below(session, entry)
-        if f not in known and not f.startswith(folders) and entry not in known
-    ]
-    return Dirt(dirt.tracked, tuple(rest))
+    dirt, known = session.repo.dirty(), _among(accepted)
+    files = (f for entry in dirt.untracked for f in _files_below(session, entry))
+    return Dirt(dirt.tracked, tuple(f for f in files if not known(f)))
 
 
 def untracked_among(session: Session, files: Sequence[str]) -> tuple[bytes, ...]:
@@ -214,14 +207,29 @@ def untracked_among(session: Session, files: Sequence[str]) -> tuple[bytes, ...]
     return tuple(f for entry in dirt for f in _files_below(session, entry) if f in own)
 
 
-def refuse_dirt(session: Session, dirt: Dirt) -> None:
-    """Refuse a working tree that is not as the branch's tip."""
-    if dirt:
-        paths = [*(e.path for e in dirt.tracked), *dirt.untracked]
-        raise PreconditionError(
-            f"the working tree has changes that no task made:\n{_names(paths)}",
-            *setaside.ways(session.repo, paths),
-        )
+def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) -> None:
+    """Refuse a working tree that is not as the branch's tip.
+
+    Args:
+        accepted: untracked paths of the person's, which they may have staged since.
+    """
+    if not dirt:
+        return
+    known = _among(accepted)
+    staged = {e.path for e in dirt.tracked if e.only_added and known(e.path)}
+    paths = [*(e.path for e in dirt.tracked), *dirt.untracked]
+    rest = [path for path in paths if path not in staged]
+    hints = [setaside.unstaging(session.repo, staged)] if staged else []
+    raise PreconditionError(
+        f"the working tree has changes that no task made:\n{_names(paths)}",
+        *hints,
+        *(setaside.ways(session.repo, rest) if rest else ()),
+    )
+
+
+def _among(accepted: Sequence[bytes]) -> Callable[[bytes], bool]:
+    files, folders = set(accepted), tuple(p for p in accepted if p.endswith(b"/"))
+    return lambda path: path in files or (path + b"/").startswith(folders)
 
 
 def _files_below(session: Session, entry: bytes) -> list[bytes]:

@@ -51,7 +51,7 @@ def refuse_unknown(
     if adopted:
         bring(session, excluded, session.repo.tree_of(state.head), adopted, note)
         dirt = preconditions.still_clean(session, excluded)
-    preconditions.refuse_dirt(session, dirt)
+    preconditions.refuse_dirt(session, dirt, excluded)
 
 
 def _adopted(session: Session, state: BatchState) -> list[Oid]:

@@ -28,6 +28,12 @@ def ways(repo: Repository, paths: Iterable[bytes], then: str | None = None) -> t
     return (way,) if then is None else (way, f"then go on: {then}")
 
 
+def unstaging(repo: Repository, paths: Iterable[bytes]) -> str:
+    """Say how files are taken out of the index again that were only added, as a hint."""
+    named = shlex.join(_shown([_pathspec(repo.layout.top, path) for path in sorted(paths)]))
+    return f"leave untracked what was accepted so: git reset --quiet -- {named}"
+
+
 def _command(repo: Repository, paths: Set[bytes], dirt: Dirt) -> str | None:
     """Give the command that stashes just these; None if git would not, as it ignores one."""
     tracked = paths & {entry.path for entry in dirt.tracked}
@@ -38,10 +44,13 @@ def _command(repo: Repository, paths: Set[bytes], dirt: Dirt) -> str | None:
     if not all(path in dirt.untracked or path.startswith(folders) for path in others):
         return None
     named = [_pathspec(repo.layout.top, path) for path in others]
-    if len(named) > _NAMED or not all(name.isprintable() for name in named):
-        named = ["PATH..."]  # what they are stands above
-    apart = f"git stash push -u -- {' '.join(map(shlex.quote, named))}"
+    apart = f"git stash push -u -- {shlex.join(_shown(named))}"
     return f"git stash && {apart}" if tracked else apart
+
+
+def _shown(named: list[str]) -> list[str]:
+    typed = len(named) <= _NAMED and all(name.isprintable() for name in named)
+    return named if typed else ["PATH..."]  # what they are stands above
 
 
 def _pathspec(top: str, path: bytes) -> str:

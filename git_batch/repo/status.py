@@ -42,6 +42,11 @@ class Entry(Struct, frozen=True):
         return self.staged == "?"
 
     @property
+    def only_added(self) -> bool:
+        """Whether HEAD does not know the path and the index has nothing that the file has not."""
+        return self.staged + self.unstaged in ("A.", ".A")
+
+    @property
     def unmerged(self) -> bool:
         """Whether the path has a conflict."""
         return self.oid is None and not self.untracked

@@ -6,6 +6,7 @@ commit or without one; what they stage is the person's index.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -184,11 +185,42 @@ def test_what_is_in_a_commit_of_a_killed_run_is_for_a_person_to_decide(repo: Pat
     assert git(repo, "status", "--porcelain") == ""
 
 
-def test_what_a_person_stages_while_a_batch_stands_still_is_theirs(repo: Path) -> None:
+@pytest.mark.parametrize("stage", ["git add", "git add -N"])
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_what_a_person_stages_while_a_batch_stands_still_is_theirs(
+    repo: Path, stage: str, folder: str
+) -> None:
+    (repo / "notes").mkdir()
+    (repo / "notes/it's").write_text("mine\n")
     write(repo, PARKED, task("one", "echo 1 >src/one; git add -A"))
+    near(repo, "start", "--yes", "--allow-untracked", status=1)
+    git(repo, *stage.split()[1:], "batch.toml", "notes")
+    before, status = refs(repo), git(repo, "status", "--porcelain")
+    done = near(repo / folder, "resume", status=3)
+    assert "\tbatch.toml\n\tnotes/it's\n" in done.err
+    assert git(repo, "status", "--porcelain") == status
+    assert refs(repo) == before
+    (hint,) = done.hints
+    way = hint.partition(": ")[2]
+    assert way.startswith("git reset --quiet -- ")
+    subprocess.run(way, shell=True, cwd=repo / folder, check=True)
+    goes_on(repo, untracked="?? batch.toml\n?? notes/")
+
+
+def test_what_is_staged_and_edited_since_is_not_said_to_be_taken_out(repo: Path) -> None:
+    write(repo, PARKED)
     near(repo, "start", "--yes", status=1)
     git(repo, "add", "batch.toml")
-    before = refs(repo)
-    assert "\tbatch.toml\n" in near(repo, "resume", status=3).err
-    assert git(repo, "status", "--porcelain") == "A  batch.toml"
-    assert refs(repo) == before
+    with (repo / "batch.toml").open("a") as plan:
+        plan.write("# what is staged is nowhere else\n")
+    assert "git reset" not in near(repo, "resume", status=3).err
+
+
+def test_what_went_wrong_a_plan_that_a_person_had_staged_was_to_be_stashed(repo: Path) -> None:
+    write(repo, PARKED)
+    near(repo, "start", "--yes", status=1)
+    git(repo, "add", "batch.toml")
+    (repo / "src/a").write_text("mine\n")
+    for hint in near(repo, "resume", status=3).hints:
+        subprocess.run(hint.rpartition(": ")[2], shell=True, cwd=repo, check=True)
+    goes_on(repo)

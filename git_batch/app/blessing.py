@@ -21,6 +21,7 @@ from git_batch.core.standing import BatchStatus, Phase
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import commits, lineage
 from git_batch.repo.journal import Journal
+from git_batch.repo.linked import told_here
 
 
 class Blessed(Struct, frozen=True):
@@ -69,7 +70,7 @@ def _on_top(session: Session, journal: Journal, tip: Oid) -> tuple[Oid, ...]:
     if other:
         raise DriftError(
             f"only commits purely on top can be blessed, but: {other[0].kind}: {other[0].detail}",
-            *other[0].ways,
+            *told_here(session.repo.git, other[0]).ways,
             f"all of it: git batch verify {state.batch_id}",
         )
     if not found.drifts:

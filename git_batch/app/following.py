@@ -21,7 +21,7 @@ from git_batch.repo import commits
 from git_batch.repo.occupied import occupied
 from git_batch.repo.restore import restore
 from git_batch.repo.worktree import Scanner
-from git_batch.run.lineage import drift_of
+from git_batch.run.lineage import drift_here
 from git_batch.views.addressing import addressed
 
 
@@ -31,7 +31,7 @@ def must_not_drift(session: Session, state: BatchState) -> None:
     Raises:
         PreconditionError: it is not; by the name of the drift.
     """
-    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    drift = drift_here(session.repo, session.refs, state)
     if drift is not None:
         way = addressed(drift.way_out, called(session, state.batch_id))
         raise PreconditionError(f"{drift.kind}: {drift.detail}", way)

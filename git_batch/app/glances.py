@@ -12,6 +12,7 @@ from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift
 from git_batch.core.tips import tips_differ
 from git_batch.repo import batches
+from git_batch.repo.linked import told_here
 from git_batch.repo.locks import Holder, batch_lock, holder
 from git_batch.repo.objects import ObjectReader
 from git_batch.views.common import Around
@@ -67,4 +68,4 @@ def _branch(session: Session, found: batches.Summary) -> tuple[Oid | None, tuple
         there = reader.find(name)
         at = there.oid if there is not None else session.refs.read(name)  # says it if it's broken
         drift = tips_differ(reader.commit, found.header, at, tip.totals.head, tip.in_flight)
-    return at, (drift,) if drift else ()
+    return at, (told_here(session.repo.git, drift),) if drift else ()

@@ -25,7 +25,7 @@ from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.run.context import RunContext, Tools
 from git_batch.run.driver import drive
-from git_batch.run.lineage import drift_of
+from git_batch.run.lineage import drift_here
 from git_batch.run.notify import Notifier
 from git_batch.views.common import Around
 from git_batch.views.escape import json_text
@@ -133,5 +133,5 @@ class Bell:
 def around(session: Session, state: BatchState) -> Around:
     """Look where a batch's branch is, against its record."""
     head = session.refs.read(f"refs/heads/{state.branch}")
-    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    drift = drift_here(session.repo, session.refs, state)
     return Around(head, (drift,) if drift is not None else ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Callable, Sequence
 
@@ -11,7 +10,6 @@ from git_batch.app.session import Session
 from git_batch.core.chain import RECORDS
 from git_batch.core.codec import quote
 from git_batch.core.ids import BatchId
-from git_batch.core.lineage import word
 from git_batch.core.model import BatchState, Plan, Task
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
@@ -22,7 +20,7 @@ from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
 from git_batch.repo.emptied import clear_torn_objects
-from git_batch.repo.linked import elsewhere
+from git_batch.repo.linked import elsewhere, way_to
 from git_batch.repo.repository import Dirt
 from git_batch.repo.stalelocks import clear_stale_locks
 
@@ -56,17 +54,11 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     name = f"refs/heads/{branch}"
     if session.repo.symbolic_head() == name:
         return
-    there = elsewhere(session.repo, name)
-    if there is not None and not os.path.isdir(there):  # removed, or on a disk that is not here
-        raise PreconditionError(
-            f"{what}, which is checked out in '{there}', and that is gone",
-            f"git switch --ignore-other-worktrees {word(branch)}",
-        )
-    if there is not None:  # git would refuse to switch
-        raise PreconditionError(
-            f"{what}, which is checked out in '{there}'", f"cd {shlex.quote(there)}"
-        )
-    raise PreconditionError(f"{what}, which is not checked out", f"git switch {word(branch)}")
+    there = elsewhere(session.repo.git, name)
+    where = "not checked out"
+    if there is not None:
+        where = f"checked out in '{there.path}'" + (", and that is gone" if there.gone else "")
+    raise PreconditionError(f"{what}, which is {where}", way_to(branch, there))
 
 
 def cleared_up(

@@ -185,9 +185,9 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
         preconditions.refuse_dirt(session, Dirt(dirt.tracked, ()))
         nothing_in_the_way(session, tip, head)
         return dirt.untracked
-    place = elsewhere(session.repo, theirs.ref)
+    place = elsewhere(session.repo.git, theirs.ref)
     if place is not None:
         raise PreconditionError(
-            f"'{branch}' is checked out in '{place}'", "pull it there, where its files are"
+            f"'{branch}' is checked out in '{place.path}'", "pull it there, where its files are"
         )
     return ()

@@ -29,7 +29,7 @@ from git_batch.errors import PlanError, PreconditionError, RecordError, UsageErr
 from git_batch.repo import fingerprint, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
-from git_batch.run.lineage import drift_of
+from git_batch.run.lineage import drift_here
 
 
 class Renewal(Struct, frozen=True):
@@ -98,7 +98,7 @@ def why(session: Session, state: BatchState, *, asked: bool, here: bool) -> str 
     if state.authorization is not None and not holds(state.authorization, state.former):
         return f"the batch was rebased onto {state.base[:12]} since"
     if state.status is BatchStatus.FAILED:
-        drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+        drift = drift_here(session.repo, session.refs, state)
         if drift is not None:
             raise PreconditionError(
                 f"batch '{state.batch_id}' failed and its branch is not whole: {drift.detail}",

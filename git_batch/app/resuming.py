@@ -35,7 +35,7 @@ from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, holder, tree_lock
 from git_batch.run import group
 from git_batch.run.context import Tools, new_runner
-from git_batch.run.lineage import drift_of
+from git_batch.run.lineage import drift_here
 from git_batch.views.common import OF_THE_BRANCH, Around
 
 __all__ = ["Renewal", "ResumeRequest", "resume"]
@@ -175,7 +175,7 @@ def _tell_changes(session: Session, journal: Journal, tools: Tools) -> None:
     """Note what else runs now than at the confirmation; the branch must be whole for that."""
     state = journal.state
     granted = state.authorization
-    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    drift = drift_here(session.repo, session.refs, state)
     if granted is None or drift is not None:
         return
     plan = journal.machine.plan

@@ -17,8 +17,10 @@ from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict
 from git_batch.core.standing import BatchStatus
+from git_batch.core.values import replace
 from git_batch.errors import DriftError, PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
+from git_batch.repo.linked import told_here
 from git_batch.repo.locks import batch_lock, holder
 from git_batch.repo.objects import DamagedError
 
@@ -108,9 +110,9 @@ def _verdict(
 ) -> Verdict:
     """Compare; of what is damaged nothing can be told, and it is not known to be otherwise."""
     try:
-        return lineage.verdict(
-            session.repo.git, tip=tip, batch=batch, record_tip=record_tip, **more
-        )
+        git = session.repo.git
+        found = lineage.verdict(git, tip=tip, batch=batch, record_tip=record_tip, **more)
+        return replace(found, drifts=tuple(told_here(git, drift) for drift in found.drifts))
     except DamagedError as error:
         return Verdict("unknown", batch=batch, reason=error.message)
 

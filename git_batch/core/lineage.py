@@ -16,7 +16,7 @@ of the time that a hook has (`claims` reads what is needed).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from git_batch.core.claims import Seen, Settled, rendered
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.standing import BatchStatus, StopReason
+from git_batch.core.values import replace
 
 Standing = Literal["whole", "drift", "unknown"]
 
@@ -145,10 +146,34 @@ def back_to(branch: str, head: Oid) -> str:
     """Give the command that puts a branch back to its recorded head, wherever it is pasted.
 
     Git refuses it rather than lose a change that is not committed; what the branch held besides is
-    kept by a branch of its own first.
+    kept by a branch of its own first. Where another working tree has the branch, git does not
+    switch to it: `by_way_of` is for whoever knows.
     """
     aside = f"git branch {word(branch + '-aside')}"
-    return f"git switch {word(branch)} && {aside} && git reset --keep {head}"
+    return f"{switch_to(branch)}{_AND}{aside}{_AND}git reset --keep {head}"
+
+
+_AND = " && "
+
+
+def switch_to(branch: str, *options: str) -> str:
+    """Give the command that checks a branch out, if no other working tree has it."""
+    return " ".join(["git switch", *options, word(branch)])
+
+
+def by_way_of(drift: Drift, way_to: Callable[[str], str]) -> Drift:
+    """Have the way out of a drift reach its branch from where the reader stands.
+
+    Args:
+        way_to: gives the command for that, by the branch; asked only if there is one to reach.
+    """
+    import shlex
+
+    first, _, rest = drift.way_out.partition(_AND)
+    words = shlex.split(first)
+    if not rest or first != switch_to(words[-1]):
+        return drift
+    return replace(drift, way_out=f"{way_to(words[-1])}{_AND}{rest}")
 
 
 def to_foreign(status: BatchStatus, branch: str, head: Oid, batch: str = "") -> str:

@@ -19,6 +19,7 @@ from git_batch.core.values import replace
 from git_batch.errors import BatchError
 from git_batch.hooks.updates import HEADS, Update
 from git_batch.repo.lineage import Drift, Verdict, verdict
+from git_batch.repo.linked import told_here
 from git_batch.repo.pushed import Claim, PushedRepository, Record
 
 PREFIX = "batch/"
@@ -56,6 +57,7 @@ def judge(
     live: Callable[[Record], bool],
     demand: bool = False,
     remote: str | None = None,
+    here: bool = False,
 ) -> list[Judged]:
     """Look at each branch of a batch that is to be moved; others are not mentioned.
 
@@ -63,6 +65,7 @@ def judge(
         live: tells whether a batch may be running right now, so that its record is ahead.
         demand: refuse a batch's branch whose record is neither here nor in the same push.
         remote: where it is pushed to; the tracking copies of its records are read too.
+        here: who is told stands in a working tree of this repository.
 
     Raises:
         GitError: the pushed commits can't be read.
@@ -81,7 +84,7 @@ def judge(
         record, batch = _meant(records, update.names, said)
         if batch is not None:
             alone = f"{RECORDS}{batch}" not in {other.ref for other in updates}
-            found.append(_judge_one(repo, update, tip, batch, record, live, demand, alone))
+            found.append(_judge_one(repo, update, tip, batch, record, live, demand, alone, here))
     return found
 
 
@@ -111,8 +114,9 @@ def _judge_one(
     live: Callable[[Record], bool],
     demand: bool,
     alone: bool,
+    here: bool,
 ) -> Judged:
-    """Judge one branch; `alone`: its record does not come with it."""
+    """Judge one branch; `alone`: its record does not come with it; `here` as of `judge`."""
     name = update.names[-1]
     at = record.tip if record else None
     known = batch if BATCH_ID.match(batch) else None
@@ -126,6 +130,8 @@ def _judge_one(
         return Judged(
             name, batch, f"'{name}' can't be verified: {error.message}", tuple(error.hints)
         )
+    if here:
+        found = replace(found, drifts=tuple(told_here(repo.git, d) for d in found.drifts))
     if found.status == "drift":
         drifted = _drifted(name, batch, found, stale=alone and not update.source)
         copied = record is not None and record.branch not in update.names

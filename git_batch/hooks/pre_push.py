@@ -30,7 +30,7 @@ def pre_push(args: Sequence[str], lines: Sequence[str], environ: Mapping[str, st
 
         return holder(lock_in(repo.common_dir, record.batch)) is not None
 
-    judged = judge(repo, updates, live=live, remote=remote)
+    judged = judge(repo, updates, live=live, remote=remote, here=True)
     said = tuple(line for one in judged for line in told(one))
     refused = any(one.refused for one in judged)
     if not refused:

@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 import os
+import shlex
 
-from git_batch.repo.repository import Repository
+from msgspec import Struct
+
+from git_batch.core.lineage import Drift, by_way_of, switch_to
+from git_batch.repo.git import Git
 
 
-def elsewhere(repo: Repository, ref: str) -> str | None:
-    """Name the other working tree that has a branch checked out, if one has."""
-    listed = os.fsdecode(repo.git.run(["worktree", "list", "--porcelain", "-z"]))
+class Tree(Struct, frozen=True):
+    """A working tree; `gone`: it was removed, or is on a disk that is not here."""
+
+    path: str
+    gone: bool
+
+
+def elsewhere(git: Git, ref: str) -> Tree | None:
+    """Find the other working tree that has a branch checked out, if this one does not."""
+    if git.call(["symbolic-ref", "--quiet", "HEAD"]).stdout.rstrip(b"\n") == os.fsencode(ref):
+        return None
+    listed = os.fsdecode(git.run(["worktree", "list", "--porcelain", "-z"]))
     for block in listed.split("\0\0"):
         facts = dict(line.partition(" ")[::2] for line in block.split("\0"))
-        if facts.get("branch") == ref and facts["worktree"] != repo.layout.top:
-            return facts["worktree"]
+        if facts.get("branch") == ref:
+            return Tree(facts["worktree"], not os.path.isdir(facts["worktree"]))
     return None
+
+
+def way_to(branch: str, there: Tree | None) -> str:
+    """Give the command after which one stands where a branch is checked out.
+
+    Args:
+        there: the other working tree that has it: git would refuse to switch.
+    """
+    if there is None:
+        return switch_to(branch)
+    if there.gone:
+        return switch_to(branch, "--ignore-other-worktrees")
+    return f"cd {shlex.quote(there.path)}"
+
+
+def told_here(git: Git, drift: Drift) -> Drift:
+    """Have a drift's way out work in this working tree, whichever has the branch."""
+    return by_way_of(drift, lambda branch: way_to(branch, elsewhere(git, f"refs/heads/{branch}")))

@@ -9,6 +9,7 @@ from git_batch.core.model import BatchState, InFlight
 from git_batch.core.tip import Header
 from git_batch.core.tips import is_settled, tips_differ
 from git_batch.repo import commits
+from git_batch.repo.linked import told_here
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 
@@ -23,6 +24,12 @@ def drift_of(
     """Compare a branch's tip with the head that the record expects; errors as of `tips_differ`."""
     tip = refs.read(f"refs/heads/{batch.branch}")
     return tips_differ(lambda oid: commits.read(repo, oid), batch, tip, head, flight)
+
+
+def drift_here(repo: Repository, refs: Refs, state: BatchState) -> Drift | None:
+    """Compare as `drift_of`, for a person: the way out works where they stand."""
+    drift = drift_of(repo, refs, state, state.head, state.in_flight)
+    return told_here(repo.git, drift) if drift else None
 
 
 def ground_of(repo: Repository, refs: Refs, state: BatchState) -> Oid:

@@ -16,6 +16,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.machine import Facts
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import PreconditionError
+from git_batch.repo.linked import elsewhere, way_to
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
 from git_batch.run.committing import Committer
@@ -104,7 +105,7 @@ class Performer:
                 return None
             raise PreconditionError(
                 f"HEAD is not on '{state.branch}' any more",
-                f"git switch {state.branch}",
+                way_to(state.branch, elsewhere(c.repo.git, c.branch)),
             )
         return ev.Closed(c.now(), found.status, found.stop, found.detail, found.way_out)
 

@@ -123,3 +123,34 @@ def test_a_tree_that_is_gone_is_gone_round_and_forgotten_by_nobody(
     batch(repo, "skip", "one")
     batch(repo, "resume", "--yes")
     assert str(side) in git(repo, "worktree", "list")
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
+def test_what_went_wrong_the_way_back_switched_to_what_another_tree_has(
+    repo: Path, tmp_path: Path, gone: bool
+) -> None:
+    side = tmp_path / "si de"
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    write(side, task("one", "echo 1 >src/1"))
+    batch(side, "start", "--yes")
+    head = git(side, "rev-parse", "HEAD")
+    git(side, "commit", "-q", "--amend", "-m", "other")
+    batch(repo, "hooks", "install")
+    git(repo, "init", "-q", "--bare", str(tmp_path / "remote"))
+    back = f"git branch batch/demo-aside && git reset --keep {head}"
+    there = batch(side, "push", "nowhere", "demo", status=4)
+    assert there.hints[0] == f"git switch batch/demo && {back}"
+    way = f"cd '{side}' && {back}"
+    if gone:
+        shutil.move(side, tmp_path / "a disk that is not here")
+        way = f"git switch --ignore-other-worktrees batch/demo && {back}"
+    pushing = ["git", "push", str(tmp_path / "remote"), "batch/demo"]
+    pushed = subprocess.run(pushing, cwd=repo, capture_output=True, text=True)
+    assert f"hint: {way}\n" in pushed.stderr
+    for look in ("status", "report"):
+        assert way in batch(repo, look, "demo").out
+    assert way in batch(repo, "verify", "demo", status=4).out
+    assert batch(repo, "push", "nowhere", "demo", status=4).hints[0] == way
+    subprocess.run(way, shell=True, cwd=repo, check=True, capture_output=True)
+    assert git(repo, "rev-parse", "batch/demo") == head
+    batch(repo, "verify", "demo")

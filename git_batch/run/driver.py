@@ -54,8 +54,6 @@ def _loop(context: RunContext) -> BatchState:
             effect = context.machine.decide(journal.refresh())
             if isinstance(effect, fx.Finish):
                 return journal.state
-            if isinstance(effect, fx.Close) and _recorded(effect, journal.state):
-                return replace(journal.state, status=effect.status)
             if interrupt.count and isinstance(effect, _BEGINNINGS):
                 return journal.state
             try:
@@ -96,6 +94,6 @@ class _Teller:
             self._progress.event(event, state)
 
 
-def _recorded(end: fx.Close | Closed, state: BatchState) -> bool:
+def _recorded(end: Closed, state: BatchState) -> bool:
     """Tell whether the record's newest event is this very end already: nothing is to be said."""
     return (end.stop, end.reason) == (state.stop, state.reason)

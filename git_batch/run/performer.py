@@ -97,16 +97,21 @@ class Performer:
     def _drifted(self) -> ev.Closed | None:
         """Compare tips before anything starts; a wrong checkout is refused, nothing is recorded."""
         c = self._c
+        moved = self._moved()
+        if moved is None and c.repo.symbolic_head() != c.branch:
+            raise PreconditionError(
+                f"HEAD is not on '{c.state.branch}' any more",
+                way_to(c.state.branch, elsewhere(c.repo.git, c.branch)),
+            )
+        return moved
+
+    def _moved(self) -> ev.Closed | None:
+        """Give the end of a run whose branch is not where the record expects it."""
+        c = self._c
         state = c.state
         found = drift_of(c.repo, c.refs, state, state.head, state.in_flight)
         if found is None:
-            on = c.repo.symbolic_head()
-            if on == c.branch:
-                return None
-            raise PreconditionError(
-                f"HEAD is not on '{state.branch}' any more",
-                way_to(state.branch, elsewhere(c.repo.git, c.branch)),
-            )
+            return None
         return ev.Closed(c.now(), found.status, found.stop, found.detail, found.way_out)
 
     def _run(self, effect: fx.RunTask) -> ev.Event:
@@ -175,7 +180,8 @@ class Performer:
         return ev.BecameUnchanged(self._c.now(), effect.flight.task, effect.flight.attempt)
 
     def _close(self, effect: fx.Close) -> ev.Event:
+        """End the run; a branch that was moved is why, also where nothing was left to do."""
         self._c.group.leave()  # while the end is recorded
-        return ev.Closed(
+        return self._moved() or ev.Closed(
             self._c.now(), effect.status, effect.stop, effect.reason, effect.next_action
         )

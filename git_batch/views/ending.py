@@ -10,7 +10,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.views.commands import for_batch, look
-from git_batch.views.common import Around, batch_text, counts_text, rows
+from git_batch.views.common import OF_THE_BRANCH, Around, batch_text, counts_text, rows
 from git_batch.views.escape import MORE, one_line
 from git_batch.views.standing import Board
 
@@ -57,7 +57,7 @@ def _next(state: BatchState, board: Board) -> list[str]:
     lines = looks[:LOOKS]
     if len(looks) > LOOKS:
         lines.append(f"{MORE} and {len(looks) - LOOKS} more")
-    if board.drift:  # nothing goes on before the branch is whole
+    if board.drift or state.stop in OF_THE_BRANCH:  # nothing goes on before the branch is whole
         lines = []
     # Where tasks wait for a decision, going on comes after it.
     first = lines and state.status is BatchStatus.NEEDS_HUMAN and state.stop in _DECIDE

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH, task, told, write
-from tests.e2e.near import finished, near, said
+from tests.e2e.job import BRANCH, committed, task, told, write
+from tests.e2e.near import by_hand, finished, near, record, said
 
 FORMS = (
     ("status",),
@@ -91,3 +91,33 @@ def test_what_went_wrong_a_failed_batch_whose_branch_is_right_again_was_led_astr
     assert near(repo, "status").out.endswith("git batch resume\n")
     assert told(repo, "report")["next_commands"] == ["git batch resume", "git batch verify"]
     near(repo, "resume", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("moved", "state", "way"),
+    [("on top", "needs_human", "git batch bless"), ("amended", "failed", "git switch ")],
+)
+def test_what_went_wrong_a_resume_with_nothing_to_run_kept_the_drift_to_itself(
+    repo: Path, moved: str, state: str, way: str
+) -> None:
+    write(repo, task("a", "echo a >src/one"), task("b", "exec ./try", "attempts = 1"))
+    near(repo, "start", "--yes", status=1)
+    head = git(repo, "rev-parse", "HEAD")
+    if moved == "on top":
+        by_hand(repo)
+    else:
+        git(repo, "commit", "-q", "--amend", "-m", "other")
+    done = near(repo, "resume", status=1 if state == "needs_human" else 4)
+    assert re.findall(r"next: +(.*)\n", done.out)[0].startswith(way)
+    tip = git(repo, "rev-parse", "HEAD")
+    stands = told(repo)
+    assert (stands["state"], tip in stands["reason"], head in stands["reason"]) == (state, 1, 1)
+    said_once = git(repo, "rev-parse", record(repo))
+    near(repo, "resume", status=None)
+    assert git(repo, "rev-parse", record(repo)) == said_once
+    pasted(repo, told(repo)["next_action"]) if state == "failed" else near(repo, "bless")
+    near(repo, "resume", "--yes", status=1)
+    assert (told(repo)["state"], told(repo)["reason"]) == ("needs_human", "'b' needs a person")
+    near(repo, "skip", "b")
+    near(repo, "resume")
+    assert committed(repo)[0] == "a"

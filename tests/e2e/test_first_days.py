@@ -186,9 +186,15 @@ def test_what_went_wrong_json_left_the_prompt_on_its_last_line(two: Path, comman
     assert near(two, command, "--json").out.endswith("}\n")
 
 
-@pytest.mark.parametrize("status", ["needs human", "completed"])
+@pytest.mark.parametrize(
+    ("status", "label", "words"),
+    [
+        ("failed (lineage broken)", "reason", "branch 'batch/demo' was set back: "),
+        ("completed", "drift", "moved back: "),
+    ],
+)
 def test_what_went_wrong_resume_said_nothing_of_a_branch_that_was_moved(
-    two: Path, status: str
+    two: Path, status: str, label: str, words: str
 ) -> None:
     git(two, "switch", "-q", BRANCH)
     if status == "completed":
@@ -197,13 +203,15 @@ def test_what_went_wrong_resume_said_nothing_of_a_branch_that_was_moved(
     git(two, "reset", "-q", "--keep", "HEAD~1")
     done = near(two, "resume", status=None)
     lines = [line.split(":", 1) for line in reversed(done.out.splitlines())]
-    first = {label: words.strip() for label, words in lines}
+    first = {name: said.strip() for name, said in lines}
     assert first["batch"].endswith(status)
-    assert first["drift"].startswith("moved back: ")
+    assert first[label].startswith(words)
     way = first["next"]
     subprocess.run(way, shell=True, cwd=two, check=True, capture_output=True)
     near(two, "verify")
-    assert "drift:" not in near(two, "resume", status=None).out
+    again = near(two, "resume", "--yes", status=None).out
+    assert "drift:" not in again
+    assert words not in again
 
 
 def test_what_went_wrong_no_commit_was_said_to_be_no_batch_either(two: Path) -> None:

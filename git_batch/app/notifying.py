@@ -15,6 +15,7 @@ from typing import Self
 from git_batch.app.claiming import let_go
 from git_batch.app.session import Session
 from git_batch.core.agenda import counts
+from git_batch.core.chain import ref_name
 from git_batch.core.events import Event, Parked
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus
@@ -126,7 +127,12 @@ class Bell:
 
     def _report(self, state: BatchState, *, live: bool) -> str:
         assert self._journal is not None
-        plan, found = self._journal.machine.plan, around(self._session, state)
+        # Only where somebody is told; a run has no other use for what the record is read by.
+        from git_batch.app.queries import reviews_ended
+
+        session, plan = self._session, self._journal.machine.plan
+        ended = reviews_ended(session, state, session.refs.read(ref_name(state.batch_id)))
+        found = around(session, state)._replace(reviewed=ended)
         return json_text(report_json(state, plan, live=live, around=found))
 
 

@@ -12,8 +12,8 @@ from git_batch.core import entries
 from git_batch.core.chain import reading_of
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
-from git_batch.core.standing import TaskStatus
-from git_batch.errors import UsageError
+from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.errors import BatchError, UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
 from git_batch.views.common import Around, Kept
@@ -45,7 +45,27 @@ def whole(session: Session, named: str | None) -> Whole | None:
 
     refs = session.refs.listed(attempts.namespace(batch))
     kept = Kept(refs, attempts.logs_ref(batch) in refs)
-    return Whole(state, plan, found.live, found.around._replace(kept=kept), logs)
+    reviewed = reviews_ended(session, state, found.summary.ref_tip)
+    around = found.around._replace(kept=kept, reviewed=reviewed)
+    return Whole(state, plan, found.live, around, logs)
+
+
+def reviews_ended(session: Session, state: BatchState, tip: Oid | None) -> history.Ends:
+    """Say how the attempts ended that were left for a review; the record is read if any did.
+
+    Args:
+        tip: where the record's ref is.
+    """
+    waiting = state.agenda.review.bit_count() - state.agenda.accepted.bit_count()
+    tried: list[TaskRecord | InFlight] = [*state.tasks.values()]
+    tried += [state.in_flight] if state.in_flight else []
+    left = sum(a.outcome is Outcome.REVIEW_PENDING for each in tried for a in each.history)
+    if tip is None or left == waiting:
+        return {}
+    try:
+        return history.reviews_ended(entry for _, entry in history.history(session.repo, tip))
+    except BatchError:  # an old event is damaged: what the attempts themselves say is here
+        return {}
 
 
 def events(session: Session, named: str | None) -> list[tuple[Oid, entries.Entry]]:

@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
-from git_batch.core.ids import Oid
+from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import Command
-from git_batch.core.standing import BatchStatus, StopReason, TaskStatus, says_more
+from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus, says_more
 from git_batch.views.escape import MORE, one_line, printable
 
 VERSION = 1
@@ -85,12 +85,14 @@ class Around(NamedTuple):
         drift: how that differs from what the record says.
         name: what commands have to call the batch, None where they need no name.
         kept: what is still here of kept work; None if nobody looked.
+        reviewed: how attempts ended that were left for a review, by task and number.
     """
 
     head: Oid | None
     drift: Sequence[Drift] = ()
     name: str | None = None
     kept: Kept | None = None
+    reviewed: Mapping[tuple[TaskId, int], tuple[Outcome, str]] = {}
 
 
 def words(name: str) -> str:

@@ -19,6 +19,7 @@ from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, Task, TaskRecord
 from git_batch.core.standing import FREE, BatchStatus, Outcome, Phase, StopReason, TaskStatus
+from git_batch.core.values import replace
 from git_batch.views.addressing import addressed
 from git_batch.views.common import Around, Drift, names, stop_of
 
@@ -130,7 +131,7 @@ class Board:
             outcome=outcome,
             reason=reason,
             attempts=len(record.history),
-            history=record.history,
+            history=self._history(task.id, record.history),
             commit=record.commit if state is TaskStatus.COMMITTED else None,
             started_at=record.started_at if begun else None,
             ended_at=record.ended_at if begun else None,
@@ -139,6 +140,14 @@ class Board:
             waits=bool((self.state.agenda.parked | self._unreviewed) >> place & 1),
             replays=record.replays,
         )
+
+    def _history(self, task: TaskId, attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+        """Give attempts as they ended: the record's own say of the reviewed that they wait."""
+        known = self.around.reviewed if self.around is not None else {}
+        if not known:
+            return attempts
+        ends = [(a, known.get((task, a.n), (a.outcome, a.reason))) for a in attempts]
+        return tuple(replace(a, outcome=outcome, reason=why) for a, (outcome, why) in ends)
 
     def skips(self, place: int) -> bool:
         """Tell whether tasks are skipped that wait for this one directly."""
@@ -160,7 +169,7 @@ class Board:
             outcome=outcome,
             reason=reason,
             attempts=len(flight.history) + (flight.phase is not Phase.READY),
-            history=flight.history,
+            history=self._history(task.id, flight.history),
             commit=None,
             started_at=flight.started_at,
             ended_at=None,

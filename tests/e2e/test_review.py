@@ -167,3 +167,35 @@ def test_what_went_wrong_nobody_could_read_why_a_review_accepted(repo: Path) -> 
     batch(repo, "start", "--yes")
     assert "small and clear" in batch(repo, "show", "a", "--output").out
     assert "small and clear" in batch(repo, "log").out
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "why"),
+    [
+        (["review", "a", "--rework", "-m", "not so"], "review_rework", "not so"),
+        (["review", "a", "--reject", "-m", "never"], "review_rejected", "never"),
+        (["review", "a", "--accept"], "review_pending", "accepted"),
+        (["skip", "a"], "review_pending", "taken out before it was reviewed"),
+    ],
+    ids=["rework", "reject", "accept", "skip"],
+)
+def test_what_went_wrong_an_attempt_waited_for_ever_for_a_review_that_had_been(
+    repo: Path, said: list[str], outcome: str, why: str
+) -> None:
+    reviewed(repo)
+    batch(repo, *said)
+
+    def first() -> tuple[str, str]:
+        shown = batch(repo, "show", "a", "--attempt", "1").out.partition("attempt 1: ")[2]
+        assert f"reason:       {why}\n" in shown
+        assert "waits for a review" not in shown
+        attempt = told(repo, "show", "a")["task"]["history"][0]
+        assert attempt == tasks(repo, "report")["a"]["history"][0]
+        return attempt["outcome"], attempt["reason"]
+
+    assert first() == (outcome, why)
+    if said[0] == "review":
+        if "--accept" not in said:
+            batch(repo, "retry", "a")
+        batch(repo, "resume", status=None)
+        assert first() == (outcome, why)

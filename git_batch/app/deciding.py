@@ -255,7 +255,31 @@ def _refused(
     return PreconditionError(
         f"'{task}' {standing_text(status)}, so '{decision}' is not possible now",
         said + (f": {_way(session, state, command)}" if command else ""),
+        *(_told_more(session, state, task) if decision is ev.Decision.RETRY else ()),
     )
+
+
+def _told_more(session: Session, state: BatchState, task: TaskId) -> tuple[str, ...]:
+    """Say how a task that is to run again already is told something before it does."""
+    record = state.tasks.get(task)
+    if record is None or record.status is not TaskStatus.PENDING or not record.history:
+        return ()
+    if record.apply_only or record.replays:  # nothing of it runs
+        return ()
+    again = f"git batch retry {task} -m 'TEXT'"
+    if record.work is not None:
+        left = (a.n for a in record.history if _left(session, state, task, a.n) == record.work)
+        n = next(left, None)
+        again += f" --from-attempt {n}" if n is not None else ""
+    ways = (_way(session, state, command) for command in (f"git batch skip {task}", again))
+    return (f"to tell it more first: {' && '.join(ways)}",)
+
+
+def _left(session: Session, state: BatchState, task: TaskId, n: int) -> Oid | None:
+    try:
+        return kept_work(session, state.batch_id, task, n)[0]
+    except UsageError:
+        return None
 
 
 def stands(journal: Journal, task: TaskId) -> TaskStatus:

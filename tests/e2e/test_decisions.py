@@ -465,3 +465,40 @@ def test_what_went_wrong_only_one_of_the_tasks_that_were_taken_was_named(repo: P
     assert skipped.startswith("'bad', 'left' were taken out\n")
     nothing = batch(repo, "skip", "bad", "--dependents", status=3).err
     assert "'bad' was taken out before, and nothing is left behind it" in nothing
+
+
+def test_what_went_wrong_who_forgot_words_for_a_retry_was_not_told_how_to_add_them(
+    repo: Path,
+) -> None:
+    run = 'echo >src/one; grep -q more "$BATCH_FEEDBACK" && cat "$BATCH_FEEDBACK" >../told'
+    write(repo, entry("a", run, "attempts = 1"))
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "retry", "a", "-m", "first words")
+    done = batch(repo, "retry", "a", "-m", "more", status=3)
+    more = "git batch skip a && git batch retry a -m 'TEXT'"
+    assert done.hints == [
+        "it runs by itself when its turn comes: git batch resume",
+        f"to tell it more first: {more}",
+    ]
+    for command in more.replace("'TEXT'", "more").split(" && "):
+        batch(repo, *command.split()[2:])
+    batch(repo, "resume")
+    told_to = (repo.parent / "told").read_text()
+    assert told_to.index("more") < told_to.index("first words")
+
+
+def test_who_goes_on_from_kept_work_is_told_how_to_add_words_and_keep_it(repo: Path) -> None:
+    write(repo, entry("a", "echo >>src/one; exit 1", "attempts = 2"))
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "retry", "a", "--from-attempt", "1")
+    again = "git batch retry a -m 'TEXT' --from-attempt 1"
+    hints = batch(repo, "retry", "a", "-m", "more", status=3).hints
+    assert hints[1] == f"to tell it more first: git batch skip a && {again}"
+
+
+def test_of_a_fix_that_is_not_applied_yet_nothing_runs_that_could_be_told_more(repo: Path) -> None:
+    write(repo, entry("a", "exit 1", "attempts = 1"), entry("b", "echo b >src/b2"))
+    batch(repo, "start", "--yes", status=1)
+    (repo / "src/one").write_text("mine\n")
+    batch(repo, "adopt", "a")
+    assert len(batch(repo, "retry", "a", "-m", "more", status=3).hints) == 1

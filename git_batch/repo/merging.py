@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
-from git_batch.repo.libgit2 import pygit2
+from git_batch.repo.libgit2 import UNREADABLE, pygit2
 from git_batch.repo.repository import Repository
 
 
@@ -36,7 +36,7 @@ def merge_trees(repo: Repository, *, base: Oid, ours: Oid, theirs: Oid) -> Merge
         if index.conflicts is not None:
             return Merged(None, _paths(index))
         return Merged(Oid(str(index.write_tree(repo.objects))))
-    except (pygit2.GitError, KeyError, OSError, ValueError) as error:
+    except UNREADABLE as error:
         raise GitError(f"could not merge {theirs} onto {ours}: {error}") from None
 
 

@@ -17,7 +17,7 @@ from git_batch.core.standing import TaskStatus
 from git_batch.errors import GitError, RecordError
 from git_batch.repo import commits
 from git_batch.repo.journal import read_at
-from git_batch.repo.libgit2 import FileMode, pygit2
+from git_batch.repo.libgit2 import UNREADABLE, FileMode, pygit2
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_blob
@@ -43,7 +43,7 @@ def damaged(repo: Repository, tip: Oid) -> dict[str, Oid]:
 def _damaged(objects: pygit2.Repository, oid: pygit2.Oid, path: str) -> Iterator[tuple[str, Oid]]:
     try:
         found = objects[oid]
-    except (KeyError, ValueError, pygit2.GitError):
+    except UNREADABLE:
         yield f"'{path}'" if path else "its tree", Oid(str(oid))
         return
     if isinstance(found, pygit2.Tree):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
-from git_batch.repo.libgit2 import pygit2
+from git_batch.repo.libgit2 import UNREADABLE, pygit2
 from git_batch.repo.objects import EMPTY_TREE, entries
 
 DIRECTORY = 0o040000
@@ -135,7 +135,7 @@ def _entries(objects: pygit2.Repository, tree: bytes | None) -> dict[bytes, _Ent
         return {}
     try:
         kind, raw = objects.read(pygit2.Oid(tree))
-    except (KeyError, pygit2.GitError) as error:
+    except UNREADABLE as error:
         raise GitError(f"can't read tree {tree.hex()}: {error}") from error
     if kind != pygit2.enums.ObjectType.TREE:
         raise GitError(f"{tree.hex()} is not a tree")

@@ -6,11 +6,13 @@ damages it; every command that reads it.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from tests.conftest import git
@@ -136,3 +138,29 @@ def test_what_went_wrong_a_batch_without_a_commit_was_not_recovered(
     plan = damaged / "batch.toml"
     plan.write_text(plan.read_text().replace('"demo"', '"other"').replace("exit 1", "echo >src/1"))
     near(damaged, "start", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("note", "damaged: "), ("receipt", "damaged, written anew: "), ("task", "damaged, written")],
+)
+def test_what_went_wrong_a_file_that_the_disk_does_not_give_was_no_damage(
+    stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, told: str
+) -> None:
+    ref = record(stopped)
+    oid = KINDS[kind](stopped, ref)
+    top = tmp_path / "repo"
+    shutil.copytree(stopped, top, symlinks=True)
+    file = top / ".git/objects" / oid[:2] / oid[2:]
+    bad = file.stat().st_ino
+    read = pygit2.Repository.__getitem__
+
+    def on_bad_disk(objects: pygit2.Repository, key: pygit2.Oid) -> pygit2.Object:
+        if str(key) == oid and file.exists() and file.stat().st_ino == bad:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(objects, key)
+
+    monkeypatch.setattr(pygit2.Repository, "__getitem__", on_bad_disk)
+    assert near(top, "recover").out.startswith(told)
+    assert (top / ".git/batch/unreadable" / f"{oid[2:]}.1").stat().st_ino == bad
+    near(top, "report")

@@ -86,9 +86,13 @@ def at(git: Git, batch: BatchId, ref_tip: Oid) -> Summary:
 
 
 def _unlisted(repo: Repository, found: Collection[str]) -> list[BatchId]:
-    """Name the batches whose ref is a file without an id in it: git passes over such a ref."""
+    """Name the batches whose ref is a file without an id in it: git passes over such a ref.
+
+    A folder is none: git leaves an empty one where a ref below it was deleted.
+    """
     try:
-        names = os.listdir(os.path.join(repo.layout.common_dir, RECORDS))
+        with os.scandir(os.path.join(repo.layout.common_dir, RECORDS)) as entries:
+            names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
     left = (n for n in sorted(names) if BATCH_ID.match(n) and RECORDS + n not in found)

@@ -257,3 +257,12 @@ def test_what_went_wrong_a_fix_outside_of_the_scope_was_refused_without_a_way(tw
     assert near(two, "adopt", "two", status=3).hints == [
         "move that elsewhere first, or let the task change it: git batch resume --plan FILE"
     ]
+
+
+def test_what_went_wrong_a_folder_that_git_left_empty_was_listed_as_a_batch(repo: Path) -> None:
+    git(repo, "update-ref", "refs/notes/batch/old-abcdef/x", "HEAD")
+    git(repo, "update-ref", "-d", "refs/notes/batch/old-abcdef/x")
+    (repo / ".git/refs/notes/batch/old-abcdef").mkdir(parents=True, exist_ok=True)
+    for command in ("list", "status"):
+        assert near(repo, command).out.startswith("no batch in this repository")
+    assert "there is no batch" in near(repo, "status", "old-abcdef", status=2).err

@@ -27,7 +27,7 @@ from git_batch.repo import batches, remotes, trust
 from git_batch.repo.linked import elsewhere
 from git_batch.repo.locks import RunLock
 from git_batch.repo.objects import is_ancestor
-from git_batch.repo.remotes import Relation
+from git_batch.repo.remotes import Relation, Relay
 from git_batch.repo.repository import Dirt
 
 
@@ -62,8 +62,13 @@ class _Theirs(Struct, frozen=True):
         return f"refs/heads/{self.header.branch}"
 
 
-def pull(session: Session, remote: str | None, named: str | None, *, at: datetime) -> PulledAll:
+def pull(
+    session: Session, remote: str | None, named: str | None, *, at: datetime, relay: Relay
+) -> PulledAll:
     """Fetch from a remote; take over the batch that is named, the only one, or those here.
+
+    Args:
+        relay: passes on what git and the remote say about it.
 
     Raises:
         UsageError: the remote has no such batch.
@@ -71,7 +76,7 @@ def pull(session: Session, remote: str | None, named: str | None, *, at: datetim
         DriftError: the remote's branch is not what its record says.
     """
     outside_of_tasks()
-    remote, found = fetch(session, remote)
+    remote, found = fetch(session, remote, relay=relay)
     wanted = _wanted(session, remote, found, named)
     taken = tuple(_take(session, remote, one, at) for one in wanted)
     left = [f.batch for f in found if f.relation is Relation.NEW and f not in wanted]

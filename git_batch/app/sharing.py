@@ -17,7 +17,7 @@ from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import remotes
-from git_batch.repo.remotes import Relation
+from git_batch.repo.remotes import Relation, Relay
 
 
 class Pushed(Struct, frozen=True):
@@ -37,8 +37,13 @@ class Fetched(Struct, frozen=True):
     relation: Relation
 
 
-def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bool) -> Pushed:
+def push(
+    session: Session, remote: str | None, batch: str | None, *, dry_run: bool, relay: Relay
+) -> Pushed:
     """Send a batch's branch and record to a remote, both or neither.
+
+    Args:
+        relay: passes on what git and the remote say about it.
 
     Raises:
         DriftError: the branch is not what the record says; nothing was sent.
@@ -49,7 +54,8 @@ def push(session: Session, remote: str | None, batch: str | None, *, dry_run: bo
     name, branch, head = _whole(session, found)
     record = _record(found)
     remote = remotes.chosen(session.repo.git, branch, remote, push=True)
-    if not remotes.push(session.repo.git, remote, branch, head, name, record, dry_run=dry_run):
+    git = session.repo.git
+    if not remotes.push(git, remote, branch, head, name, record, dry_run=dry_run, relay=relay):
         raise PreconditionError(
             f"'{remote}' did not take '{branch}' and the record of '{name}'; it has neither",
             f"see what it has: git batch fetch {remote}",
@@ -84,8 +90,11 @@ def _record(found: Glance) -> Oid:
     return found.summary.ref_tip
 
 
-def fetch(session: Session, remote: str | None) -> tuple[str, list[Fetched]]:
+def fetch(session: Session, remote: str | None, *, relay: Relay) -> tuple[str, list[Fetched]]:
     """Get a remote's branches, and copies of its records; compare them with what is here.
+
+    Args:
+        relay: as of `push`.
 
     Returns:
         The remote's name, and its records by batch.
@@ -96,7 +105,7 @@ def fetch(session: Session, remote: str | None) -> tuple[str, list[Fetched]]:
     on = session.repo.symbolic_head()
     branch = on.removeprefix("refs/heads/") if on else None
     remote = remotes.chosen(session.repo.git, branch, remote, push=False)
-    if not remotes.fetch(session.repo.git, remote):
+    if not remotes.fetch(session.repo.git, remote, relay):
         raise PreconditionError(f"'{remote}' could not be read; what is here is as it was")
     here = session.refs.listed(RECORDS)
     prefix = f"{TRACKING}{remote}/"

@@ -6,6 +6,7 @@ ends with the exit status that it would have had.
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from git_batch.views.escape import json_text, printable
+from git_batch.views.escape import json_text, printable, relayed_text
 
 if TYPE_CHECKING:  # reading commands have no use for them, and must start fast
     from git_batch.app.session import Session
@@ -88,3 +89,20 @@ class Printer:
     def note(self, text: str) -> None:
         """Print a line; a run goes on though its terminal is gone, or its log's disk is full."""
         _write(sys.stderr, printable(text) + "\n", in_vain=OSError)
+
+
+class Relay:
+    """Passes on to stderr what git says as it comes: what a remote says is in it.
+
+    Attributes:
+        terminal: whether a person sees it at a terminal.
+    """
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def __call__(self, said: bytes) -> None:
+        """Print a piece; an empty one is the end."""
+        text = self._decoder.decode(said, final=not said)
+        _write(sys.stderr, relayed_text(text, redraws=self.terminal), in_vain=OSError)

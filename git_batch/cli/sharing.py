@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from git_batch.app.session import now, open_session
-from git_batch.cli.output import out, told_session
+from git_batch.cli.output import Relay, out, told_session
 from git_batch.errors import ExitCode
 from git_batch.views import sharing as view
 
@@ -21,7 +21,7 @@ def push_command(remote: str | None, batch: str | None, dry_run: bool) -> int:
     """
     from git_batch.app.sharing import push
 
-    done = push(open_session(), remote, batch, dry_run=dry_run)
+    done = push(open_session(), remote, batch, dry_run=dry_run, relay=Relay())
     out(view.pushed_text(done.batch, done.branch, done.head, done.remote, dry_run=dry_run))
     return ExitCode.OK
 
@@ -32,7 +32,7 @@ def fetch_command(remote: str | None) -> int:
     """Get the branches of REMOTE and copies of its records; nothing that is here changes."""
     from git_batch.app.sharing import fetch
 
-    name, found = fetch(open_session(), remote)
+    name, found = fetch(open_session(), remote, relay=Relay())
     out(view.fetched_text(name, {each.batch: each.relation for each in found}))
     return ExitCode.OK
 
@@ -49,7 +49,7 @@ def pull_command(remote: str | None, batch: str | None) -> int:
     """
     from git_batch.app.pulling import pull
 
-    done = pull(told_session(), remote, batch, at=now())
+    done = pull(told_session(), remote, batch, at=now(), relay=Relay())
     taken = [(each.batch, each.branch, each.head, each.changed) for each in done.taken]
     out(view.pulled_text(done.remote, taken, done.left))
     return ExitCode.OK

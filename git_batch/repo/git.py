@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -260,18 +260,16 @@ class Git:
         result = self.call(asked)
         return None if result.status else result.stdout.decode("ascii").strip()
 
-    def attached(self, args: Sequence[str]) -> int:
+    def attached(self, args: Sequence[str], relay: Callable[[bytes], None]) -> int:
         """Run git for the person at the terminal, as they would, and give its exit status.
 
-        It may ask them for a password, shows its progress, runs their hooks, and reads their
-        configuration; only the repository is named for it.
+        It may ask them for a password, runs their hooks, and reads their configuration; only the
+        repository is named for it. What it says, and repeats of a remote, goes to `relay`.
         """
         mine = {k: v for k, v in self._environment.items() if k in ("GIT_DIR", "GIT_WORK_TREE")}
         try:
-            return subprocess.call(
-                [self._command[0], *args],
-                env=without_git(os.environ) | mine,
-                cwd=self._directory,
+            return patience.relayed(
+                [self._command[0], *args], without_git(os.environ) | mine, self._directory, relay
             )
         except OSError as error:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error

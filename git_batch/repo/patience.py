@@ -9,11 +9,12 @@ looked after, and what libgit2 does is ended by an alarm.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import stat
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 PATIENCE = 2.0
@@ -21,6 +22,9 @@ PATIENCE = 2.0
 
 _GRACE = 1.0
 """Seconds in which git may tidy up when it is ended."""
+
+_LISTENING = 0.1
+"""Seconds between two looks at whether a git that says nothing has ended."""
 
 _READ = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 
@@ -62,6 +66,45 @@ def answer(child: subprocess.Popen[bytes], timeout: float | None, top: str) -> t
             )
         left = None if left is None else left - this
         wait *= 2
+
+
+def relayed(
+    command: Sequence[str], env: Mapping[str, str], top: str, relay: Callable[[bytes], None]
+) -> int:
+    """Run a git, pass on what it says on standard error as it comes, and give its exit status.
+
+    Args:
+        top: the directory that it works on.
+        relay: is given each piece, an empty one at the end.
+    """
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=env, cwd=top) as child:
+        _listen(child, relay)
+    return child.returncode
+
+
+def _listen(child: subprocess.Popen[bytes], relay: Callable[[bytes], None]) -> None:
+    """Pass on what a git says until it has ended.
+
+    What it leaves running may keep that open for long, as an ssh that is shared does: only git
+    itself is waited for. Interrupted by the person it was interrupted with us.
+    """
+    assert child.stderr is not None
+    source = child.stderr.fileno()
+    try:
+        while True:
+            ended = child.poll() is not None
+            if select.select([source], [], [], 0 if ended else _LISTENING)[0]:
+                said = os.read(source, 1 << 16)
+                relay(said)
+                if not said:
+                    return
+            elif ended:
+                return
+    except BaseException:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_GRACE)
+        child.kill()
+        raise
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -9,12 +9,26 @@ from __future__ import annotations
 
 import os
 from enum import Enum
+from typing import Protocol
 
 from git_batch.core.chain import RECORDS, TRACKING, ref_name
 from git_batch.core.ids import BatchId, Oid
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo.git import Git
 from git_batch.repo.objects import is_ancestor
+
+
+class Relay(Protocol):
+    """Passes on what git says, and what it repeats of what a remote says.
+
+    Attributes:
+        terminal: a person sees it at a terminal, where git shows its progress.
+    """
+
+    terminal: bool
+
+    def __call__(self, said: bytes) -> None:
+        """Pass on a piece; an empty one is the end."""
 
 
 class Relation(Enum):
@@ -73,21 +87,27 @@ def location(git: Git, remote: str, top: str) -> str:
 
 
 def push(git: Git, remote: str, branch: str, head: Oid, batch: BatchId, record: Oid, *,
-         dry_run: bool) -> bool:  # fmt: skip
+         dry_run: bool, relay: Relay) -> bool:  # fmt: skip
     """Send a branch and its record together; whether the remote took them."""
-    options = ["--atomic", *(["--dry-run"] if dry_run else [])]
+    options = ["--atomic", *(["--dry-run"] if dry_run else []), *_progress(relay)]
     pair = [f"{head}:refs/heads/{branch}", f"{record}:{ref_name(batch)}"]
     # git would advise to integrate what the remote has, by a merge or a rebase: that is drift.
     quiet = ["-c", "advice.pushUpdateRejected=false"]
-    return git.attached([*quiet, "push", *options, remote, *pair]) == 0
+    return git.attached([*quiet, "push", *options, remote, *pair], relay) == 0
 
 
-def fetch(git: Git, remote: str) -> bool:
+def fetch(git: Git, remote: str, relay: Relay) -> bool:
     """Get a remote's branches as configured, and copies of its records; whether that worked."""
     configured = git.call(["config", "--get-all", f"remote.{remote}.fetch"]).stdout
     own = f"+{RECORDS}*:{TRACKING}{remote}/*"
     refspecs = [*configured.decode("utf-8", "surrogateescape").splitlines(), own]
-    return git.attached(["fetch", "--no-write-fetch-head", remote, *refspecs]) == 0
+    options = ["--no-write-fetch-head", *_progress(relay)]
+    return git.attached(["fetch", *options, remote, *refspecs], relay) == 0
+
+
+def _progress(relay: Relay) -> list[str]:
+    """Have git show its progress where it would if it saw the terminal itself."""
+    return ["--progress"] if relay.terminal else []
 
 
 def relation(git: Git, here: Oid | None, there: Oid) -> Relation:

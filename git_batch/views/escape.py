@@ -58,6 +58,16 @@ def output_text(raw: bytes) -> str:
     return printable(_COLOUR.sub("", text))
 
 
+def relayed_text(text: str, *, redraws: bool) -> str:
+    """Write what a program says while it runs, maybe in the middle of a line; no colours.
+
+    Args:
+        redraws: it goes to a terminal, where a carriage return draws a progress anew.
+    """
+    lines = (printable(_COLOUR.sub("", line)) for line in text.replace("\r\n", "\n").split("\r"))
+    return ("\r" if redraws else "\n").join(lines)
+
+
 def shell_word(text: str) -> str:
     """Write a word so that a shell takes it as it is; a command may hold it, whatever it is."""
     shown = one_line(text)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from git_batch.app import pulling
 from tests.conftest import git
-from tests.e2e.job import BRANCH, task, write
+from tests.e2e.job import BRANCH, argv, task, write
 from tests.e2e.near import by_hand, near, record
+from tests.e2e.scene import environment
 
 
 @pytest.fixture
@@ -288,15 +293,13 @@ def test_what_went_wrong_there_was_no_way_on_with_the_record_of_the_remote(
 
 
 def test_what_went_wrong_a_rejected_push_relayed_advice_that_makes_drift(
-    top: Path, clone: Path, capfd: pytest.CaptureFixture[str]
+    top: Path, clone: Path
 ) -> None:
     near(clone, "pull")
     go_on(clone)
     near(clone, "push")
     near(top, "skip", "two")
-    capfd.readouterr()
-    near(top, "push", status=3)
-    said = capfd.readouterr().err
+    said = near(top, "push", status=3).err
     assert "rejected" in said
     assert "git pull" not in said
     assert "integrate" not in said
@@ -394,3 +397,53 @@ def test_a_task_can_share_nothing(top: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("BATCH_TASK", "one")
     for command in ("push", "pull"):
         near(top, command, status=3)
+
+
+SAYS = r"printf '\033]0;title\007clear \033[2J bidi \342\200\256 \033[31mred\033[0m \377\n'"
+SHOWN = "clear \\x1b[2J bidi \\u202e red \\xff"
+
+
+def speaking(top: Path, command: str) -> None:
+    """Have the remote say something on each push and fetch."""
+    hook = top.parent / "origin.git/hooks/pre-receive"
+    hook.write_text(f"#!/bin/sh\n{command}\n")
+    hook.chmod(0o755)
+    program = top.parent / "upload-pack"
+    program.write_text(f'#!/bin/sh\n{{ {command}\n}} >&2\nexec git-upload-pack "$@"\n')
+    program.chmod(0o755)
+    git(top, "config", "remote.origin.uploadpack", str(program))
+
+
+@pytest.mark.parametrize("command", ["push", "fetch", "pull"])
+def test_what_went_wrong_a_remote_could_write_to_the_terminal_what_it_liked(
+    top: Path, command: str
+) -> None:
+    speaking(top, SAYS)
+    said = near(top, command).err
+    assert SHOWN in said
+    assert "\\x1b]0;title\\x07" in said
+    assert not any(hidden in said for hidden in "\x1b\x07\u202e")
+
+
+def test_what_a_remote_leaves_running_is_not_waited_for(top: Path) -> None:
+    speaking(top, "echo begun; sleep 20 &")
+    began = time.monotonic()
+    assert "begun" in near(top, "fetch").err
+    assert time.monotonic() - began < 10
+
+
+def test_a_person_at_a_terminal_sees_how_far_it_is(top: Path) -> None:
+    speaking(top, SAYS)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        argv("push"), cwd=top, env=environment(), stdout=subprocess.DEVNULL, stderr=theirs
+    ):
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
+            while more := os.read(ours, 4096):
+                seen += more
+    os.close(ours)
+    assert b"Writing objects:  " in seen
+    assert SHOWN.encode() in seen
+    assert b"\x1b" not in seen

@@ -15,6 +15,7 @@ from git_batch.views.escape import (
     output_text,
     path_text,
     printable,
+    relayed_text,
     shell_word,
 )
 
@@ -96,3 +97,9 @@ def test_json_is_ascii_and_reads_back() -> None:
     assert text.isascii()
     assert "\x7f" not in text
     assert json.loads(text) == value
+
+
+def test_a_progress_is_drawn_anew_only_where_somebody_sees_it() -> None:
+    said = " 50% (1/2)\r100% (2/2)\r\ndone\x1b[K\n"
+    assert relayed_text(said, redraws=True) == " 50% (1/2)\r100% (2/2)\ndone\\x1b[K\n"
+    assert relayed_text(said, redraws=False) == " 50% (1/2)\n100% (2/2)\ndone\\x1b[K\n"

@@ -6,6 +6,10 @@ snapshot's is somebody else's, stays, and is reported. What can't be in a snapsh
 way (a nested repository, a directory of ignored files where a file has to be) is *moved* into
 `kept/` of our scratch directory and reported. Ignored files stay, and so do the excluded ones.
 
+Where it was begun before, git may have broken off while it wrote a file (a full disk, a kill): the
+file is gone, or holds the beginning of what the tip's holds and nothing else. That is completed, as
+nothing is lost by it either.
+
 The order makes it safe to be killed anywhere and run again, as every step is decided from a scan:
 
 1. new paths that occupy the place of the tip's (a file where a directory was, the other way round)
@@ -25,6 +29,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable
 
@@ -38,6 +43,7 @@ from git_batch.repo.trees import GITLINK, Change, diff, lookup
 from git_batch.repo.worktree import Scanner
 
 _SWAPS = 5
+_CHUNK = 1 << 20
 
 
 class Restored(Struct):
@@ -48,14 +54,18 @@ class Restored(Struct):
         kept: moved aside, with the absolute path where each is now.
         left: not touched: neither the tip's nor the attempt's, or a submodule that git would not
             switch back.
+        completed: of these paths only a part had been put back, or nothing.
     """
 
     paths: list[bytes] = field(default_factory=list)
     kept: dict[bytes, bytes] = field(default_factory=dict)
     left: list[bytes] = field(default_factory=list)
+    completed: list[bytes] = field(default_factory=list)
 
 
-def restore(scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True) -> Restored:
+def restore(
+    scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True, begun: bool = False
+) -> Restored:
     """Put exactly the paths that an attempt changed back, in the working tree and the index.
 
     Args:
@@ -63,13 +73,14 @@ def restore(scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True) 
         snapshot: tree of the attempt's kept work, from a scan after its last command ended.
         attempt: False where both are trees of commits: whatever git ignores, by the rules of one
             or the other, is then the person's and stays where it is.
+        begun: it may have been begun before, and broken off.
 
     Raises:
         GitError: git failed, or the person's index kept changing.
         LockedError: the person's index is locked.
     """
     scanner.begin(tip)
-    work = _Work(scanner, tip, snapshot, attempt=attempt)
+    work = _Work(scanner, tip, snapshot, attempt=attempt, begun=begun)
     try:
         work.run()
     except OSError as error:
@@ -83,8 +94,10 @@ def restore(scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True) 
 
 
 class _Work:
-    def __init__(self, scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool) -> None:
-        self.scanner = scanner
+    def __init__(
+        self, scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool, begun: bool
+    ) -> None:
+        self.scanner, self.begun = scanner, begun
         self.objects = scanner.repo.objects
         self.tip = tip
         self.attempt = {change.path: change for change in diff(self.objects, tip, snapshot)}
@@ -98,7 +111,8 @@ class _Work:
         """Do steps 1 to 4; afterwards the private index equals the tip."""
         found = diff(self.objects, self.tip, self.scanner.scan(self.also))
         mine = [change for change in found if self._is_attempts(change)]
-        others = [change for change in found if not self._is_attempts(change)]
+        taken = {change.path for change in mine}
+        others = [change for change in found if change.path not in taken]
         for path in self.scanner.problems:
             self._keep(path.rstrip(b"/"))
         problems = {path.rstrip(b"/") for path in self.scanner.problems}
@@ -113,12 +127,32 @@ class _Work:
             self._keep_hidden()
 
     def _is_attempts(self, change: Change) -> bool:
-        """Say whether what is there now is what the snapshot holds."""
+        """Say whether what is there is what the snapshot holds, or left of putting that back."""
         snapshot = self.attempt.get(change.path)
-        return snapshot is not None and (snapshot.new_mode, snapshot.new_oid) == (
-            change.new_mode,
-            change.new_oid,
-        )
+        if snapshot is None:
+            return False
+        if (snapshot.new_mode, snapshot.new_oid) == (change.new_mode, change.new_oid):
+            return True
+        broken = self.begun and change.old_mode not in (0, GITLINK) and self._broke_off(change)
+        self.done.completed += [change.path] if broken else []
+        return broken
+
+    def _broke_off(self, change: Change) -> bool:
+        """Say whether nothing is there but the beginning of the file that git writes there."""
+        if not change.new_mode:
+            return True
+        if change.new_mode != change.old_mode or not stat.S_ISREG(change.new_mode):
+            return False
+        path = os.fsdecode(change.path)
+        write = ["cat-file", "--filters", f"--path={path}", str(change.old_oid)]
+        env = {"GIT_INDEX_FILE": self.scanner.private}
+        fd = os.open(self.scanner.absolute(change.path), os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(fd, "rb") as file, self.scanner.repo.git.start(write, env=env) as git:
+            assert git.stdout is not None
+            while here := file.read(_CHUNK):
+                if git.stdout.read(len(here)) != here:
+                    return False
+        return True
 
     def _put_back(self, mine: list[Change], problems: set[bytes]) -> None:
         made = [change for change in mine if not change.old_mode]

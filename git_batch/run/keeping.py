@@ -48,7 +48,7 @@ class Keeper:
             # Kept before a crash: what differs from it now is not the attempt's and stays.
             tree = commits.read(c.repo, kept).tree if kept else tree
             changes = diff(c.repo.objects, base, tree)
-        self._put_back(base, tree)
+        self._put_back(base, tree, begun=kept is not None)
         if not (kept or changes):  # it may have been given work that did not apply
             ref = attempts.adopted_ref(c.state.batch_id, flight.task, flight.attempt)
             return (ref if c.refs.read(ref) else None), ()
@@ -64,9 +64,12 @@ class Keeper:
         base = c.repo.tree_of(flight.parent)
         return ref, tuple(paths_of(diff(c.repo.objects, base, flight.tree)))
 
-    def restore(self, base: Oid, tree: Oid) -> list[bytes]:
+    def restore(self, base: Oid, tree: Oid, *, begun: bool = False) -> list[bytes]:
         """Put an attempt's paths back; give those that are somebody else's by now."""
-        done = restore(self._c.scanner, base, tree)
+        done = restore(self._c.scanner, base, tree, begun=begun)
+        for path in done.completed:
+            said = f"completed: '{quote(path)}', of which only a part had been put back"
+            self._c.tools.progress.note(said)
         for path, place in done.kept.items():
             self._c.tools.progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
         return done.left
@@ -78,9 +81,9 @@ class Keeper:
             c.repo, c.refs, ref, tree=tree, parents=parents, title=title, who=c.who, at=c.now()
         )
 
-    def _put_back(self, base: Oid, tree: Oid) -> None:
+    def _put_back(self, base: Oid, tree: Oid, *, begun: bool) -> None:
         """Put an attempt's paths back; go on only if nothing else is left in the way."""
-        left = self.restore(base, tree)
+        left = self.restore(base, tree, begun=begun)
         if left:
             names = "\n".join(f"\t{quote(p)}" for p in left[:20])
             raise PreconditionError(

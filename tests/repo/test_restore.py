@@ -53,8 +53,8 @@ class World:
         work(self.top)
         self.snapshot = self.scanner.scan()
 
-    def restore(self) -> Restored:
-        return restore(self.scanner, self.tip, self.snapshot)
+    def restore(self, *, begun: bool = False) -> Restored:
+        return restore(self.scanner, self.tip, self.snapshot, begun=begun)
 
     def assert_as_before(self, *, but: frozenset[str] = frozenset()) -> None:
         after = listing(self.top)
@@ -447,3 +447,53 @@ def test_a_folder_without_permission(repo: Path, monkeypatch: pytest.MonkeyPatch
     assert caught.value.message == f"can't put back '{repo}/src/new': Permission denied"
     world.restore()
     world.assert_as_before()
+
+
+@pytest.mark.parametrize("left", [None, b"", b"one\r\ntw"], ids=["gone", "empty", "part"])
+def test_what_was_half_put_back_is_completed_whatever_filters_git_writes_it_by(
+    repo: Path, left: bytes | None
+) -> None:
+    (repo / ".gitattributes").write_text("src/a text eol=crlf\n")
+    (repo / "src/a").write_bytes(b"one\r\ntwo\r\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "crlf")
+    world = World(repo)
+    world.attempt(lambda top: (top / "src/a").write_bytes(b"the attempt's\r\n"))
+    (repo / "src/a").unlink()
+    if left is not None:
+        (repo / "src/a").write_bytes(left)
+    assert world.restore().left == [b"src/a"]
+    done = world.restore(begun=True)
+    assert (done.left, done.completed) == ([], [b"src/a"])
+    world.assert_as_before()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file.write_bytes(b"b"),
+        lambda file: file.write_bytes(file.read_bytes() + b"more\n"),
+        lambda file: (file.write_bytes(b""), file.chmod(0o755)),
+        lambda file: (file.unlink(), file.symlink_to("b")),
+    ],
+    ids=["other", "longer", "mode", "link"],
+)
+def test_what_is_not_a_beginning_of_what_is_put_back_stays(
+    repo: Path, change: Callable[[Path], object]
+) -> None:
+    world = World(repo)
+    world.attempt(lambda top: (top / "src/a").write_bytes(b"the attempt's\n"))
+    git(repo, "checkout", "src/a")
+    change(repo / "src/a")
+    now = listing(repo)
+    done = world.restore(begun=True)
+    assert (done.left, done.completed) == ([b"src/a"], [])
+    assert listing(repo) == now
+
+
+def test_what_no_attempt_changed_is_not_completed(repo: Path) -> None:
+    world = World(repo)
+    world.attempt(lambda top: (top / "src/new").write_bytes(b"the attempt's\n"))
+    (repo / "src/a").write_bytes(b"")
+    assert world.restore(begun=True).left == [b"src/a"]
+    assert (repo / "src/a").read_bytes() == b""

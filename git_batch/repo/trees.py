@@ -83,10 +83,14 @@ def diff(objects: pygit2.Repository, old: Oid, new: Oid) -> list[Change]:
     Raises:
         GitError: a tree is missing or damaged.
     """
-    if old == new:
-        return []
+    return list(_diff(objects, old, new)) if old != new else []
+
+
+@lru_cache(maxsize=4)
+def _diff(objects: pygit2.Repository, old: Oid, new: Oid) -> tuple[Change, ...]:
+    """Compare two trees once for what is asked of a task: its scope, its index, its end."""
     changes = _walk(objects, bytes.fromhex(old), bytes.fromhex(new), b"")
-    return sorted(changes, key=lambda change: change.path)
+    return tuple(sorted(changes, key=lambda change: change.path))
 
 
 def lookup(objects: pygit2.Repository, tree: Oid, path: bytes) -> tuple[int, Oid] | None:

@@ -84,7 +84,10 @@ class Comparison:
             rest = good + 1
         if head is not None:
             for i in range(rest, head + 1):
-                yield self._uncertified(seen[i])
+                if accepts(ledger, seen[i].oid):
+                    yield from self._certified(i)
+                else:
+                    yield self._uncertified(seen[i])
             yield from self._on_top(max(rest, head + 1))
         elif rest == len(seen):
             yield from self._set_back()

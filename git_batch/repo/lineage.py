@@ -94,6 +94,19 @@ def _left(ledger: Ledger, tip: Oid) -> Verdict | None:
     return Verdict("drift", (drift,), ledger.batch, certified=True, batch_status=ledger.status)
 
 
+def _line(
+    reader: ObjectReader, tip: Oid, recorded: Oid, base: Oid | None
+) -> tuple[Oid, Sequence[Seen], int]:
+    """Read the commits to compare: of a range only what is not below the recorded base.
+
+    Returns:
+        What they begin on, they, and how many of the range lie below and are no batch's.
+    """
+    seen = reader.chain(tip, base or recorded)
+    below = next((i + 1 for i, commit in enumerate(seen) if commit.oid == recorded), 0)
+    return (recorded if below or base is None else base), seen[below:], below
+
+
 class _Walk:
     """One comparison with a record."""
 
@@ -101,8 +114,7 @@ class _Walk:
         self, git: Git, reader: ObjectReader, tip: Oid, book: ledgers.Book, base: Oid | None
     ) -> None:
         self._git, self._reader, self._tip, self._book = git, reader, tip, book
-        self._base = base or self._book.ledger.base
-        self._seen = reader.chain(tip, self._base)
+        self._base, self._seen, self._below = _line(reader, tip, book.ledger.base, base)
         self._claims = [claim_of(c.message) for c in self._seen]
         self._ledger = self._open()
 
@@ -159,7 +171,7 @@ class _Walk:
             ledger.batch,
             not rebuilt,
             ledger.status,
-            REBUILT if rebuilt else "",
+            REBUILT if rebuilt else _said_below(self._below, self._base),
             commits=len(seen),
             tasks=len(known) + len(rebuilt),
         )
@@ -238,6 +250,14 @@ class _Walk:
     @property
     def _ref(self) -> str:
         return f"batch/{self._ledger.batch}"
+
+
+def _said_below(below: int, base: Oid) -> str:
+    """Say which commits of a range no record is about; nothing if there are none."""
+    if not below:
+        return ""
+    many = "a commit" if below == 1 else f"{below} commits"
+    return f"{many} of the range that the batch began on, up to {base}"
 
 
 def _out_of_scope(commit: Seen, claim: Claim, wrong: Sequence[tuple[bytes, str]]) -> Drift:

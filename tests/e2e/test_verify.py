@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH, batch
+from tests.e2e.job import BRANCH, batch, task, write
 from tests.e2e.near import by_hand, finished, near, record
 
 
@@ -36,6 +36,26 @@ def test_a_finished_batch_is_ok_whatever_it_is_named_by(top: Path) -> None:
     assert told["version"] == 1
     assert (told["status"], told["certified"], told["batch_id"]) == ("whole", True, name)
     assert (told["commits"], told["tasks"], told["drift"], told["unchecked"]) == (3, 3, [], [])
+
+
+def test_what_went_wrong_a_range_from_below_the_base_was_all_drift(
+    template: Path, tmp_path: Path
+) -> None:
+    """As in a clone whose main lacks what the batch began on."""
+    top = tmp_path / "repo"
+    shutil.copytree(template, top, symlinks=True)
+    before = git(top, "rev-parse", "HEAD")
+    base = by_hand(top)
+    write(top, task("a", "echo a >src/one"), task("b", "echo b >src/two"))
+    near(top, "start", "--yes")
+    said = near(top, "verify", f"{before}..{BRANCH}").out
+    assert said.startswith("ok: ")
+    assert "(2 tasks)" in said
+    assert f"not proven: a commit of the range that the batch began on, up to {base}" in said
+    assert "not proven" not in near(top, "verify", f"{base}..{BRANCH}").out
+    git(top, "commit", "-q", "--amend", "-m", "other")
+    drifts = json.loads(near(top, "verify", f"{before}..{BRANCH}", "--json", status=4).out)["drift"]
+    assert base not in [drift["commit"] for drift in drifts]
 
 
 def test_an_amended_commit_is_told_with_both_ids_and_a_way_out(top: Path) -> None:

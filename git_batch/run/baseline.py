@@ -81,8 +81,8 @@ def _check(context: RunContext, tasks: TaskRunner, task: Task, command: Command)
 
 
 def _closed(context: RunContext, failure: Failure) -> Closed:
-    c = context
-    c.logs.put(0, _LOG, 0, c.log.text())
+    c, printed = context, context.log.text()
+    c.logs.put(0, _LOG, 0, printed)
     c.logs.publish(c.now())
     last = last_of(failure.feedback)
     said = f": {last}" if last and last != failure.reason else ""
@@ -91,5 +91,8 @@ def _closed(context: RunContext, failure: Failure) -> Closed:
         BatchStatus.NEEDS_HUMAN,
         StopReason.BASELINE_FAILED,
         f"on the base, before any task, {failure.reason}{said}",
-        f"git show {logs_ref(c.state.batch_id)}:{log_path(0, _LOG, 0)}",
+        # Checks that printed nothing, and did not fail, can only have changed files.
+        f"git show {logs_ref(c.state.batch_id)}:{log_path(0, _LOG, 0)}"
+        if printed
+        else "git status",
     )

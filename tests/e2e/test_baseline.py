@@ -129,6 +129,19 @@ def test_a_check_that_changes_the_tree_fails_the_baseline(repo: Path) -> None:
     assert "src/a" in near(repo, "resume", status=3).err
 
 
+@pytest.mark.parametrize("check", ["echo x >src/new", "echo the reason; echo x >src/new"])
+def test_what_went_wrong_a_silent_baseline_was_shown_by_a_log_that_was_none(
+    repo: Path, check: str
+) -> None:
+    write(repo, BASELINE, task("a", "echo a >src/one", f'check = "{check}"'))
+    near(repo, "start", "--yes", status=1)
+    look = told(repo)["next_action"]
+    shown = subprocess.run(
+        ["sh", "-c", look], cwd=repo, stdout=subprocess.PIPE, check=True, text=True
+    )
+    assert ("the reason" if "reason" in check else "src/new") in shown.stdout
+
+
 def test_an_interrupted_baseline_is_run_again(repo: Path) -> None:
     write(
         repo,

@@ -15,7 +15,7 @@ from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import Oid
-from git_batch.core.lineage import FOREIGN
+from git_batch.core.lineage import FOREIGN, word
 from git_batch.core.model import BatchState
 from git_batch.core.standing import BatchStatus, Phase
 from git_batch.errors import DriftError, PreconditionError
@@ -45,7 +45,8 @@ def bless(session: Session, batch: str | None, *, words: str, at: datetime) -> B
         tip = session.refs.read(f"refs/heads/{state.branch}")
         if tip is None:
             raise PreconditionError(
-                f"branch '{state.branch}' does not exist", f"git branch {state.branch} {state.head}"
+                f"branch '{state.branch}' does not exist",
+                f"git branch {word(state.branch)} {state.head}",
             )
         flight = state.in_flight
         if flight is not None and flight.phase is Phase.SETTLED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 
@@ -108,7 +109,7 @@ def plan_is_known(plan: Plan, state: BatchState) -> None:
     if is_stand_in(plan):
         raise PreconditionError(
             f"the record of '{state.batch_id}' was rebuilt from trailers; its plan is not known",
-            f"git batch recover {state.branch} --plan FILE",
+            f"git batch recover {shlex.quote(state.branch)} --plan FILE",
         )
 
 

@@ -181,8 +181,8 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
     if not rebased and not is_ancestor(session.repo.git, tip, head):
         raise PreconditionError(
             f"'{branch}' is at {tip} here, which is not below {head}, where its record ends",
-            f"see what only it has: git log {head}..{branch}",
-            f"keep that under another name: git branch NAME {branch}",
+            f"see what only it has: git log {head}..{shlex.quote(branch)}",
+            f"keep that under another name: git branch NAME {shlex.quote(branch)}",
         )
     if session.repo.symbolic_head() == theirs.ref:
         preconditions.no_operation(session)

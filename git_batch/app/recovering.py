@@ -10,6 +10,7 @@ ref file that can't be read is put aside.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -218,7 +219,7 @@ def _rebuild(case: _Case, current: Oid | None, plan_file: str | None) -> list[st
     if drifts:
         raise PreconditionError(
             f"the trailers on '{case.branch}' contradict themselves: {drifts[0].detail}",
-            f"all of it: git batch verify --trailers-only {case.branch}",
+            f"all of it: git batch verify --trailers-only {shlex.quote(case.branch)}",
         )
     left = remains(case.batch, case.base, case.seen)
     plan, digest = _plan(left, plan_file)

@@ -9,6 +9,7 @@ within `core.plandiff.not_allowed`.
 from __future__ import annotations
 
 import os
+import shlex
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -66,7 +67,7 @@ def changed_plan(session: Session, state: BatchState, plan: Plan, path: str) -> 
         raise UsageError(
             f"'{path}' is the plan of '{loaded.plan.slug}', batch '{state.batch_id}' has the slug "
             f"'{state.slug}'",
-            f"start it as a batch of its own: git batch start {path}",
+            f"start it as a batch of its own: git batch start {shlex.quote(path)}",
         )
     refused = not_allowed(compare(plan, loaded.plan), state)
     if refused:
@@ -304,5 +305,5 @@ def note_edited_plan(session: Session, state: BatchState, plan: Plan) -> str | N
     return (
         f"'{shown}' was edited since: {summary(compare(plan, loaded.plan))}\n"
         f"the batch runs the plan that was confirmed, {state.plan_digest}\n"
-        f"to change to {loaded.digest}: git batch resume --plan {shown}"
+        f"to change to {loaded.digest}: git batch resume --plan {shlex.quote(shown)}"
     )

@@ -6,6 +6,7 @@ run, which takes it up before its next task.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -105,7 +106,7 @@ def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcom
     if request.plan is not None:
         raise PreconditionError(
             f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",
-            f"start what is new as a batch of its own: git batch start {request.plan}",
+            f"start what is new as a batch of its own: git batch start {shlex.quote(request.plan)}",
         )
     return Outcome(state, journal.machine.plan, around=_around(session, state))
 

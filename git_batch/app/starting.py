@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
@@ -103,7 +104,8 @@ def propose(
     )
     stop = granted_stop(authorization, at)
     if stop is not None:
-        raise nothing_would_run(stop, "git batch start", "N")
+        named = f" {shlex.quote(request.plan)}" if request.plan else ""
+        raise nothing_would_run(stop, f"git batch start{named}", "N")
     return Proposal(loaded, authorization, here.head, here.who)
 
 
@@ -274,7 +276,7 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
     for other in _in_the_way(session, branch):
         raise PreconditionError(
             f"branch '{other}' is in the way of '{branch}'",
-            f"rename it (git branch -m {other} NEW-NAME), or use '--branch NAME'",
+            f"rename it (git branch -m {shlex.quote(other)} NEW-NAME), or use '--branch NAME'",
         )
 
 

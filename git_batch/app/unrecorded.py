@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from msgspec import Struct
 
 from git_batch.app.session import Session
@@ -42,6 +44,6 @@ def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool =
     """
     names = remotes.known(session.repo.git)
     if not names:
-        return f"git batch recover {branch}"
+        return f"git batch recover {shlex.quote(branch)}"
     remote = "origin" if "origin" in names else names[0]
     return f"git batch fetch {remote}" if copy else f"git batch pull {remote} {batch}"

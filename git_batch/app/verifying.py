@@ -15,7 +15,7 @@ from git_batch.app.session import Session, choose
 from git_batch.app.unrecorded import way_to_record
 from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
-from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict
+from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict, word
 from git_batch.core.standing import BatchStatus
 from git_batch.core.values import replace
 from git_batch.errors import DriftError, PreconditionError, UsageError
@@ -125,7 +125,7 @@ def _gone(meant: Meant) -> Verdict:
         BRANCH_MISSING,
         f"branch '{meant.branch}' does not exist; the record expects {meant.head}",
         meant.head,
-        f"git branch {meant.branch} {meant.head}",
+        f"git branch {word(meant.branch or '')} {meant.head}",
     )
     return Verdict("drift", (drift,), meant.batch, True)
 
@@ -239,10 +239,10 @@ def hints(session: Session, done: Verified) -> list[str]:
     found, meant = done.verdict, done.meant
     if meant.behind:
         said = f"the record was put back: this repository has seen {meant.behind} later events"
-        return [said, f"git batch recover {meant.branch}"]
+        return [said, f"git batch recover {word(meant.branch or meant.what)}"]
     if found.status != "unknown" or found.batch is None or done.trailers_only:
         return []
     if meant.record is not None:
         plan = " --plan FILE" if found.reason == lineage.REBUILT else ""
-        return [f"git batch recover {meant.branch or meant.what}{plan}"]
+        return [f"git batch recover {word(meant.branch or meant.what)}{plan}"]
     return [way_to_record(session, found.batch, meant.what, copy=True)]

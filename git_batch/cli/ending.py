@@ -8,14 +8,15 @@ from git_batch.core.standing import BatchStatus
 from git_batch.errors import ExitCode
 from git_batch.run.interrupt import Interrupt
 from git_batch.views.ending import ending_text
+from git_batch.views.escape import shell_word
 
 
 def _back(before: str | None, branch: str) -> str | None:
-    """Give what `git switch` takes to go back; None if that is where we are."""
+    """Give what `git switch` takes, in a shell, to go back; None if that is where we are."""
     if before is None or before == f"refs/heads/{branch}":
         return None
     name = before.removeprefix("refs/heads/")
-    return name if name != before else f"--detach {before}"
+    return shell_word(name) if name != before else f"--detach {before}"
 
 
 def ended(outcome: Outcome, interrupt: Interrupt, before: str | None) -> int:

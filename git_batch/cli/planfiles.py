@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from git_batch.cli.output import emit, out, plain
 from git_batch.errors import ExitCode
+from git_batch.views.escape import shell_word
 
 
 @click.command("new")
@@ -28,7 +30,8 @@ def new_command(slug: str | None, output: str | None) -> int:
     path = output or "batch.toml"
     write_new(text, path)
     out(f"wrote '{path}'")
-    out("see what it means: git batch check" + (f" {path}" if output else ""))
+    named = output or not Path(top).samefile(".")  # only at the top it is found by itself
+    out("see what it means: git batch check" + (f" {shell_word(path)}" if named else ""))
     return ExitCode.OK
 
 

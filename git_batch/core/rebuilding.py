@@ -20,6 +20,7 @@ from msgspec import Struct
 from git_batch.core import events as ev
 from git_batch.core.claims import Seen, claim_of, undo_of
 from git_batch.core.ids import BatchId, Oid, TaskId, slug_of
+from git_batch.core.lineage import word
 from git_batch.core.model import Actor, Plan, Task
 from git_batch.core.standing import BatchStatus, StopReason
 
@@ -126,7 +127,7 @@ def rebuild(
     out = tuple(t for t in left.undone if t in known)
     if out:
         events.append(ev.Decided(at, ev.Decision.SKIP, actor, out, "was taken back"))
-    action = f"git batch recover {branch} --plan FILE"
+    action = f"git batch recover {word(branch)} --plan FILE"
     if not is_stand_in(plan):
         action = f"git batch resume {left.batch}"
     events.append(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
-from git_batch.core.lineage import BEYOND
+from git_batch.core.lineage import BEYOND, word
 from git_batch.core.standing import BatchStatus
 from git_batch.core.values import replace
 from git_batch.errors import BatchError
@@ -160,7 +160,7 @@ def _drifted(name: str, batch: BatchId, found: Verdict, *, stale: bool) -> Judge
         hints = [f"push the record with the branch: {_both(batch)}"]
     elif stale:  # perhaps: who receives a branch may have an older record of it
         hints.append(f"if the record here is older than the branch: {_both(batch)}")
-    hints.append(f"all of it: git batch verify {name}")
+    hints.append(f"all of it: git batch verify {word(name)}")
     said = f"'{name}' is not what the record of batch '{batch}' says"
     if beyond:
         said = f"the record of batch '{batch}' here does not reach as far as '{name}' yet"

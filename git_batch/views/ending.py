@@ -34,7 +34,7 @@ def ending_text(
     """Say how a run ended.
 
     Args:
-        back: what was checked out before it began, if it was another branch.
+        back: what `git switch` takes, in a shell, to go back where it began on another branch.
         around: what is found around the record, None where its reason says so.
     """
     totals = {status.value: n for status, n in counts(state).items() if n}
@@ -48,7 +48,7 @@ def ending_text(
     lines += [("drift", f"{one_line(d.kind)}: {one_line(d.detail)}") for d in board.drift]
     lines += [("next", line) for line in _next(state, board)]
     if back is not None:
-        lines.append(("back", f"git switch {one_line(back)}"))
+        lines.append(("back", f"git switch {back}"))
     return "\n".join(rows(lines))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -195,3 +196,70 @@ def test_what_went_wrong_output_was_offered_though_none_was_kept(repo: Path) -> 
     shown = near(repo, "status").out + near(repo, "report").out
     assert "git batch show a --output" not in shown
     assert "git batch show a\n" in shown
+
+
+ODD = "it's-(a)-branch&co"
+
+
+def pasted(top: Path, command: str) -> None:
+    """Run a command as a person who pastes it; `git batch` here."""
+    words = shlex.split(command)
+    if words[:2] == ["git", "batch"]:
+        near(top, *words[2:])
+    else:
+        subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
+
+
+def test_what_went_wrong_a_branchs_name_broke_the_command_that_leads_back_to_it(
+    repo: Path,
+) -> None:
+    git(repo, "switch", "-qc", ODD)
+    write(repo, task("a", "echo a >src/one"))
+    out = near(repo, "start", "--yes").out
+    pasted(repo, out.partition("back:")[2].strip())
+    assert git(repo, "branch", "--show-current") == ODD
+
+
+def test_what_went_wrong_a_batchs_branch_by_an_odd_name_could_not_be_made_again(
+    repo: Path,
+) -> None:
+    write(repo, task("a", "echo a >src/one"))
+    near(repo, "start", "--yes", "--branch", ODD)
+    git(repo, "switch", "-q", "main")
+    for ask, hint in (("verify", False), ("bless", True)):
+        git(repo, "branch", "-q", "-D", ODD)
+        done = near(repo, ask, "demo", status=None)
+        way = done.hints[0] if hint else done.out.splitlines()[-1].strip()
+        pasted(repo, way)
+        assert near(repo, "verify", "demo").out.startswith("ok: ")
+
+
+def test_what_went_wrong_a_start_was_told_to_bring_more_without_its_plan(repo: Path) -> None:
+    place = write(repo.parent, task("a", "echo a >src/one"), name="my plan.toml")
+    past = '[budget]\ndeadline = "2020-01-01T00:00:00Z"\n'
+    place.write_text(place.read_text().replace("\n[[task]]", f"\n{past}\n[[task]]"))
+    (way,) = near(repo, "start", "../my plan.toml", "--yes", status=3).hints
+    near(repo, *shlex.split(way)[2:], "--yes")
+
+
+def test_what_went_wrong_a_plan_with_a_space_in_its_name_could_not_be_started(
+    repo: Path,
+) -> None:
+    write(repo, task("a", "echo a >src/one; exit 1"))
+    near(repo, "start", "--yes", status=1)
+    git(repo, "switch", "-q", "main")
+    (repo / "batch.toml").unlink()
+    other = write(repo.parent, task("b", "echo b >src/two"), name="my plan.toml")
+    other.write_text(other.read_text().replace('"demo"', '"other"'))
+    (hint,) = near(repo, "resume", "--plan", "../my plan.toml", status=2).hints
+    near(repo, *shlex.split(hint.partition(": ")[2])[2:], "--yes")
+
+
+@pytest.mark.parametrize("named", [(), ("-o", "a plan.toml")])
+def test_what_went_wrong_a_new_plan_was_not_found_by_the_command_that_checks_it(
+    repo: Path, named: tuple[str, ...]
+) -> None:
+    for place in (repo, repo / "src"):
+        said = near(place, "new", *named).out
+        pasted(place, said.partition("see what it means: ")[2].strip())
+        (place / (named[-1] if named else "batch.toml")).unlink()

@@ -72,6 +72,11 @@ class Change(Struct, frozen=True):
         """Whether the path is, or was, a submodule or another nested repository."""
         return GITLINK in (self.old_mode, self.new_mode)
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether a submodule or another nested repository is where nothing was."""
+        return self.is_gitlink and not self.old_mode
+
     def reversed(self) -> Change:
         """Swap the two sides."""
         return Change(self.path, self.new_mode, self.old_mode, self.new_oid, self.old_oid)

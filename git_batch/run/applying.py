@@ -11,6 +11,8 @@ parent's, and the words of its message, to which only our trailers are added ane
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from git_batch.core import trailers
@@ -24,6 +26,7 @@ from git_batch.repo import commits, setaside
 from git_batch.repo.merging import merge_trees
 from git_batch.repo.repository import Repository
 from git_batch.repo.restore import restore
+from git_batch.repo.trees import diff
 from git_batch.run.context import RunContext
 
 _NAMED = 3
@@ -66,6 +69,9 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
     merged = merge_trees(repo, base=repo.tree_of(work.base), ours=tip, theirs=work.tree)
     if merged.tree is None:
         return _conflict(flight, merged.conflicts)
+    nested = [c.path for c in diff(repo.objects, tip, merged.tree) if c.is_nested]
+    if nested:
+        return _nested(nested)
     done = restore(context.scanner, merged.tree, tip)
     if done.left:
         names = ", ".join(f"'{quote(path)}'" for path in done.left[:5])
@@ -76,15 +82,30 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
     return None
 
 
-def _conflict(flight: InFlight, paths: tuple[bytes, ...]) -> Failure:
+def _nested(paths: Sequence[bytes]) -> Failure:
+    """Refuse work that git can't give back: it keeps no files of a nested repository."""
+    named, listing = _listed(paths)
+    return Failure(
+        Outcome.RUN_FAILED,
+        f"the kept work can't be applied: it has a nested git repository, {named}",
+        f"Of a nested git repository no files are kept:\n\n{listing}",
+    )
+
+
+def _conflict(flight: InFlight, paths: Sequence[bytes]) -> Failure:
     what = "the kept work"
     if flight.replays is not None:
         what = f"the change of {flight.replays[:12]}"
-    named = ", ".join(f"'{quote(path)}'" for path in paths[:_NAMED])
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    listing = "\n".join(quote(path) for path in paths)
+    named, listing = _listed(paths)
     return Failure(
         Outcome.RUN_FAILED,
-        f"{what} does not apply to {flight.parent[:12]} any more: conflict in {named}{more}",
+        f"{what} does not apply to {flight.parent[:12]} any more: conflict in {named}",
         f"What was done before conflicts with what was committed since in:\n\n{listing}",
     )
+
+
+def _listed(paths: Sequence[bytes]) -> tuple[str, str]:
+    """Name the first paths in a sentence, and all of them one a line."""
+    named = ", ".join(f"'{quote(path)}'" for path in paths[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return named + more, "\n".join(quote(path) for path in paths)

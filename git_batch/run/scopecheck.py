@@ -27,7 +27,7 @@ _REASONS = (
 
 def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
     """Say which paths of a change the task may not touch; None if there are none."""
-    paths = [(c.path, c.is_gitlink and not c.old_mode) for c in changes]
+    paths = [(c.path, c.is_nested) for c in changes]
     why = dict(stray(Bounds(task.scope, task.protect), paths))
     for reason, outcome in _REASONS:
         found = [c for c in changes if why.get(c.path) == reason]

@@ -120,6 +120,26 @@ def test_a_repository_made_by_a_task_is_moved_aside_and_named(repo: Path) -> Non
     put_back(repo)
 
 
+@pytest.mark.parametrize(
+    "way", [("retry", "t1", "--from-attempt", "1"), ("adopt", "t1", "--attempt", "1")]
+)
+def test_what_went_wrong_kept_work_with_a_repository_in_it_ended_the_run(
+    repo: Path, way: tuple[str, ...]
+) -> None:
+    run = "git init -q src/sub; git -C src/sub commit -qm x --allow-empty; echo x >src/new"
+    write(repo, task("t1", run, "attempts = 1"), task("t2", "echo x >src/t2"))
+    here(repo, "start", "--yes", status=1)
+    here(repo, *way)
+    said = here(repo, "resume", status=1)
+    assert "in the way" not in said.err
+    assert outcomes(repo) == {"t1": "run_failed", "t2": "committed"}
+    assert "it has a nested git repository, 'src/sub'" in tasks(repo)["t1"]["reason"]
+    put_back(repo)
+    here(repo, "retry", "t1")
+    here(repo, "resume", status=1)
+    assert outcomes(repo)["t1"] == "scope_refused"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_attempt_is_kept_and_the_task_runs_again(
     repo: Path, number: signal.Signals

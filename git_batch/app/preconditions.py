@@ -152,10 +152,10 @@ def clean_tree(
     dirt = session.repo.dirty()
     _refuse(operations.conflict_in(dirt))
     if dirt.tracked:
-        names = _names([e.path for e in dirt.tracked])
+        paths = [entry.path for entry in dirt.tracked]
         raise PreconditionError(
-            f"the working tree has changes:\n{names}",
-            "commit them, or put them away with 'git stash'",
+            f"the working tree has changes:\n{_names(paths)}",
+            f"commit them, or {setaside.away(session.repo, set(paths), dirt)}",
         )
     own = {_inside(session, f) for f in plan_files}
     accepted, refused = [], []

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from git_batch.repo.repository import Dirt, Repository
+from git_batch.repo.status import Entry
 
 _NAMED = 10
 _MAGIC = frozenset("*?[\\")
@@ -22,10 +23,14 @@ def ways(repo: Repository, paths: Iterable[bytes], then: str | None = None) -> t
     Args:
         then: the command that goes on afterwards.
     """
-    command = _command(repo, set(paths), repo.dirty())
-    away = "move them out of the way" if command is None else f"put them away: {command}"
-    way = f"commit them elsewhere, or {away}"
+    way = f"commit them elsewhere, or {away(repo, set(paths), repo.dirty())}"
     return (way,) if then is None else (way, f"then go on: {then}")
+
+
+def away(repo: Repository, paths: Set[bytes], dirt: Dirt) -> str:
+    """Say how paths are put away, as the end of a hint."""
+    command = _command(repo, paths, dirt)
+    return "move them out of the way" if command is None else f"put them away: {command}"
 
 
 def unstaging(repo: Repository, paths: Iterable[bytes]) -> str:
@@ -36,16 +41,29 @@ def unstaging(repo: Repository, paths: Iterable[bytes]) -> str:
 
 def _command(repo: Repository, paths: Set[bytes], dirt: Dirt) -> str | None:
     """Give the command that stashes just these; None if git would not, as it ignores one."""
-    tracked = paths & {entry.path for entry in dirt.tracked}
-    others = sorted(paths - tracked)
-    if not others:
-        return "git stash"
+    tracked = [entry for entry in dirt.tracked if entry.path in paths]
+    modules = [entry for entry in tracked if entry.submodule is not None and entry.staged == "."]
+    others = sorted(paths - {entry.path for entry in tracked})
     folders = tuple(path for path in dirt.untracked if path.endswith(b"/"))
     if not all(path in dirt.untracked or path.startswith(folders) for path in others):
         return None
-    named = [_pathspec(repo.layout.top, path) for path in others]
-    apart = f"git stash push -u -- {shlex.join(_shown(named))}"
-    return f"git stash && {apart}" if tracked else apart
+    steps = [step for entry in modules for step in _in_module(repo, entry)]
+    if len(tracked) > len(modules):
+        steps.insert(0, "git stash")
+    if others:
+        named = [_pathspec(repo.layout.top, path) for path in others]
+        steps.append(f"git stash push -u -- {shlex.join(_shown(named))}")
+    return " && ".join(steps) or "git stash"
+
+
+def _in_module(repo: Repository, entry: Entry) -> Iterator[str]:
+    """Give what brings a submodule to what is recorded of it: a stash does not look into one."""
+    assert entry.submodule is not None
+    (place,) = _shown([_relative(repo.layout.top, entry.path)])
+    if set("MU").intersection(entry.submodule):
+        yield f"git -C {shlex.quote(place)} stash -u"
+    if "C" in entry.submodule:
+        yield f"git -C {shlex.quote(place)} checkout -q --detach {entry.oid}"
 
 
 def _shown(named: list[str]) -> list[str]:
@@ -54,6 +72,10 @@ def _shown(named: list[str]) -> list[str]:
 
 
 def _pathspec(top: str, path: bytes) -> str:
-    """Name a path as it is called from here."""
-    name = os.path.relpath(os.path.join(os.path.realpath(top), os.fsdecode(path)))
+    """Name a path as it is called from here, to git."""
+    name = _relative(top, path)
     return f":(literal){name}" if name.startswith(":") or _MAGIC & set(name) else name
+
+
+def _relative(top: str, path: bytes) -> str:
+    return os.path.relpath(os.path.join(os.path.realpath(top), os.fsdecode(path)))

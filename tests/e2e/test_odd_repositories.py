@@ -377,12 +377,29 @@ def test_a_dirty_submodule_is_listed_and_its_files_stay(
         (repo / "mod/src" / ("a" if dirt == "tracked" else "new")).write_text("mine\n")
     done = batch(repo, "start", "-y", status=3)
     assert "\tmod" in done.err
-    git(repo / "mod", "stash", "-q", "-u")
-    git(repo / "mod", "checkout", "-q", before)
+    # A `git stash` at the top, which it said, finds nothing to save there.
+    way = done.hints[0].partition("put them away: ")[2]
+    subprocess.run(["/bin/sh", "-c", way], cwd=repo, check=True)
     batch(repo, "start", "-y")
     assert changed(repo) == "M\tsrc/a"
     assert git(repo, "rev-parse", f"{BRANCH}:mod") == before
     assert (repo / "mod/src/a").exists()
+
+
+def test_what_went_wrong_what_a_task_left_in_a_submodule_could_not_be_put_away(
+    repo: Path, template: Path
+) -> None:
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "-q", "add", str(template), "a mod")
+    git(repo, "commit", "-qm", "module")
+    run = "echo x >>'a mod/src/a'; echo x >'a mod/new'; exit 1"
+    write(repo, task("one", run))
+    batch(repo, "start", "-y", status=1)
+    batch(repo, "retry", "one")
+    done = batch(repo, "resume", status=3)
+    way = done.hints[0].partition("put them away: ")[2]
+    subprocess.run(["/bin/sh", "-c", way], cwd=repo, check=True)
+    batch(repo, "resume", status=1)
+    assert outcomes(repo) == {"one": "run_failed"}
 
 
 @pytest.mark.parametrize(("scope", "outcome"), [("mod", "committed"), ("src/**", "scope_refused")])

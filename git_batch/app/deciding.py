@@ -48,9 +48,16 @@ class Taken(Struct, frozen=True):
     tasks: tuple[TaskId, ...]
 
 
+class Again(Struct, frozen=True):
+    """A task that is to run again; `skipped` as long as what it needs is not done."""
+
+    state: BatchState
+    skipped: bool
+
+
 def retry(
     session: Session, task: str, *, words: str, from_attempt: int | None, at: datetime
-) -> BatchState:
+) -> Again:
     """Let a parked or dropped task run again, with a person's words as its feedback."""
     named = Named.parse(task)
     with Deciding(session, named.batch, at) as journal:
@@ -60,7 +67,8 @@ def retry(
         if from_attempt is not None:
             work, base = kept_work(session, journal.state.batch_id, known, from_attempt)
         event = ev.Decision.RETRY
-        return decide(session, journal, event, [known], words, at, work=work, work_base=base)
+        state = decide(session, journal, event, [known], words, at, work=work, work_base=base)
+        return Again(state, stands(journal, known) is TaskStatus.SKIPPED_BLOCKED)
 
 
 def skip(session: Session, task: str, *, words: str, dependents: bool, at: datetime) -> Taken:
@@ -231,11 +239,25 @@ def must_be_allowed(
         said = stands_text(state.status)
         raise PreconditionError(
             f"batch '{state.batch_id}' {said}, so '{decision}' is not possible now",
+            *_again(session, state, tasks, decision),
             f"git batch status {state.batch_id}",
         )
     for task in tasks:
         if not allowed(state, task, decision):
             raise _refused(session, journal, task, decision)
+
+
+def _again(
+    session: Session, state: BatchState, tasks: Sequence[TaskId], decision: ev.Decision
+) -> tuple[str, ...]:
+    """Say how a task of a batch that is over is run again."""
+    redo = ev.Decision.REDO
+    if decision is not ev.Decision.RETRY or (state.status, f"decided:{redo}") not in BATCH:
+        return ()
+    ways = (
+        _way(session, state, f"git batch undo {t} --redo") for t in tasks if allowed(state, t, redo)
+    )
+    return tuple(f"to have it run again: {way}" for way in ways)
 
 
 def _refused(

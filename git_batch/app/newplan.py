@@ -49,7 +49,7 @@ check = "grep -q hello hello.txt"
 
 # [[task]]
 # id = "unions-{{pkg}}"               # one task per value of the matrix
-# matrix = {{ pkg = ["net", "db"] }}  # {{pkg}} anywhere but in a shell string: $BATCH_VAR_PKG there
+# matrix = {{ pkg = ["net", "db"] }}  # {{pkg}}; in a shell string $BATCH_VAR_PKG; not in env
 # title = "Use X | Y unions in {{pkg}}"
 # blocked_by = ["first"]            # ids, or a glob over ids
 # scope = ["src/{{pkg}}/**/*.py"]

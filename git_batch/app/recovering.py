@@ -34,6 +34,7 @@ from git_batch.core.rebuilding import (
     remains,
     stand_in,
 )
+from git_batch.core.standing import BatchStatus
 from git_batch.core.unrecorded import by_trailers
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, claimed, lostevents, recordfiles, trust
@@ -41,6 +42,7 @@ from git_batch.repo.journal import Journal, read_at
 from git_batch.repo.locks import RunLock
 from git_batch.repo.lostfiles import set_aside
 from git_batch.run.context import new_runner
+from git_batch.views.common import stands_text
 
 _LISTED = 10
 
@@ -175,7 +177,9 @@ def _put_back(case: _Case, current: Oid | None, best: Oid) -> list[str]:
     if seen > at.tip.step:
         trust.forget(session.repo, case.batch)
         said.append(f"lost: the events {at.tip.step + 1} to {seen}")
-    return [*said, f"it is {state.status}; see: git batch status {case.batch}"]
+    unfinished = state.status is BatchStatus.RUNNING  # nobody is running it: we hold its lock
+    stands = "is not finished" if unfinished else stands_text(state.status)
+    return [*said, f"it {stands}; see: git batch status {case.batch}"]
 
 
 def _mended(case: _Case, tip: Oid | None) -> list[str]:

@@ -19,9 +19,9 @@ from git_batch.errors import ExitCode
 def retry_command(task: str, message: str, from_attempt: int | None) -> int:
     """Let a parked TASK run again; `git batch resume` then does it."""
     session = told_session()
-    state = deciding.retry(session, task, words=message, from_attempt=from_attempt, at=now())
-    out(f"'{task}' will run again")
-    go_on(session, state)
+    done = deciding.retry(session, task, words=message, from_attempt=from_attempt, at=now())
+    out(f"'{task}' will run again" + (", once what it needs is done" if done.skipped else ""))
+    go_on(session, done.state)
     return ExitCode.OK
 
 

@@ -277,7 +277,7 @@ def gutter(text: str, indent: int, *, most: int | None = None) -> list[str]:
 
 def field(label: str, text: str, indent: int, column: int) -> list[str]:
     """Write a labelled text: beside its label if it is one line, else below it with a gutter."""
-    head = " " * indent + f"{label + ':':<{column}}"
+    head = " " * indent + f"{label + ':':<{column - 1}} "
     if "\n" not in text.rstrip("\n"):
         return [(head + printable(text.rstrip("\n"))).rstrip()]
     return [head.rstrip(), *gutter(text, indent + 2)]

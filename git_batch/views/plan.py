@@ -307,7 +307,7 @@ def _task(plan: Plan, task: Task, indent: int, whole_prompts: bool) -> Iterator[
     for name, value in task.variables:
         yield from show("value", f"{one_line(name)}={value}")
     if task.message is not None:
-        yield from show("message", task.message)
+        yield from show("message", expand(task.message, values_of(task), prose=True))
 
 
 def _prompt(plan: Plan, task: Task, indent: int, whole: bool) -> Iterator[str]:

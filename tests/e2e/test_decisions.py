@@ -502,3 +502,32 @@ def test_of_a_fix_that_is_not_applied_yet_nothing_runs_that_could_be_told_more(r
     (repo / "src/one").write_text("mine\n")
     batch(repo, "adopt", "a")
     assert len(batch(repo, "retry", "a", "-m", "more", status=3).hints) == 1
+
+
+def test_what_went_wrong_a_retry_was_promised_that_waits_for_what_was_dropped(repo: Path) -> None:
+    write(
+        repo,
+        entry("a", "echo a >src/one"),
+        entry("b", "exit 1", 'blocked_by = ["a"]'),
+        entry("c", "exit 1"),
+    )
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "undo", "a")
+    assert batch(repo, "retry", "b").out.startswith(
+        "'b' will run again, once what it needs is done\n"
+    )
+    assert batch(repo, "retry", "c").out.startswith("'c' will run again\n")
+
+
+def test_what_went_wrong_a_retry_in_a_batch_that_is_over_was_no_help(repo: Path) -> None:
+    write(repo, entry("a", "echo a >src/one"), entry("b", "exit 1"))
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "skip", "b")
+    batch(repo, "resume")
+    for name in ("a", "b"):
+        way = batch(repo, "retry", name, status=3).hints[0].partition(": ")[2]
+        assert way == f"git batch undo {name} --redo"
+        batch(repo, *way.split()[2:])
+        assert outcomes(repo)[name] is None
+        batch(repo, "skip", name)
+        batch(repo, "resume")

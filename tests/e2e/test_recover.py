@@ -38,6 +38,18 @@ def test_a_deleted_record_comes_back_at_its_newest_event(top: Path) -> None:
     whole(top)
 
 
+def test_what_went_wrong_a_recovered_batch_was_said_to_be_running(repo: Path) -> None:
+    write(repo, task("a", "exit 1"), task("b", "echo b >src/two"))
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "a")
+    git(repo, "update-ref", "-d", record(repo))
+    said = near(repo, "recover").out
+    assert "it is not finished; see: git batch status" in said
+    near(repo, "resume", status=1)
+    git(repo, "update-ref", "-d", record(repo))
+    assert "it needs a human; see: " in near(repo, "recover").out
+
+
 @pytest.mark.parametrize("content", ["", "\0" * 41, "0123", "ref: refs/notes/batch/none\n"])
 def test_a_torn_ref_is_put_aside_and_comes_back(top: Path, content: str) -> None:
     ref, tip = record(top), git(top, "rev-parse", record(top))

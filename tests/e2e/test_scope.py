@@ -102,7 +102,7 @@ def test_links_in_scope_are_committed_as_links_and_nothing_behind_them_is_read(
     assert listed["src/a"] == "100755"
     assert git(repo, "cat-file", "-p", f"{BRANCH}:src/key") == f"{secret}/key"
     assert "secret\n" not in blobs(repo)
-    assert "src/key, src/link, src/none" in here(repo, "report").out
+    assert "symbolic links: src/key, src/link, src/none" in here(repo, "report").out
     assert "src/key, src/link, src/none" in here(repo, "show", "good").out
     assert tasks(repo, "report")["good"]["history"][0]["links"][0] == "src/key"
 

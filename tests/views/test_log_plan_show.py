@@ -69,7 +69,7 @@ def rich() -> Plan:
             protect=("tests/**",),
             review="git diff --check",
             checks=(CHECK, ("python", "-c", "print('x')")),
-            message="Long\ntext",
+            message="Long\ntext of {pkg}, {attempt}",
             on_empty=OnEmpty.ACCEPT,
             idle_timeout=300.0,
         ),
@@ -112,7 +112,7 @@ def test_a_plan_shows_everything_that_would_run() -> None:
         "   review (sh): git diff --check",
         "   env:         MODE=strict",
         "   value:       pkg=net",
-        "   message:\n     | Long\n     | text\n",
+        "   message:\n     | Long\n     | text of net, {attempt}\n",
         "   limits:      1h a command, 2 attempts, 5m without output, may change nothing",
     ):
         assert squeezed(expected) in squeezed(shown), expected

@@ -37,7 +37,7 @@ from git_batch.core.rebuilding import (
 from git_batch.core.standing import BatchStatus
 from git_batch.core.unrecorded import by_trailers
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
-from git_batch.repo import batches, claimed, lostevents, recordfiles, trust
+from git_batch.repo import batches, claimed, claims, lostevents, recordfiles, trust
 from git_batch.repo.journal import Journal, read_at
 from git_batch.repo.locks import RunLock
 from git_batch.repo.lostfiles import set_aside
@@ -127,10 +127,16 @@ def _branch_of(session: Session, batch: BatchId) -> str:
 
 def _by_records(session: Session, branch: str) -> BatchId:
     """Name the batch of a branch that has no commit of a task yet: only a record tells."""
-    known = [s for s in batches.listed(session.repo) if s.branch == branch]
-    if not known:
-        raise PreconditionError(f"no commit of '{branch}' has the trailers of a batch")
-    return known[0].batch_id
+    here = batches.listed(session.repo)
+    known = [s for s in here if s.branch == branch]
+    if known:
+        return known[0].batch_id
+    claimed_by = {claim.batch for claim in claims.listed(session.repo, session.refs).values()}
+    lost = sorted(filter(BATCH_ID.match, claimed_by.difference(s.batch_id for s in here)))
+    raise PreconditionError(
+        f"no commit of '{branch}' has the trailers of a batch",
+        *(f"a record that is not here any more: git batch recover {batch}" for batch in lost),
+    )
 
 
 def _rebuilt(case: _Case, current: Oid | None) -> Oid | None:

@@ -38,6 +38,18 @@ def test_a_deleted_record_comes_back_at_its_newest_event(top: Path) -> None:
     whole(top)
 
 
+def test_what_went_wrong_a_lost_record_without_a_commit_was_not_named(repo: Path) -> None:
+    write(repo, task("a", "exit 1"))
+    near(repo, "start", "--yes", status=1)
+    ref, tip = record(repo), git(repo, "rev-parse", record(repo))
+    git(repo, "update-ref", "-d", ref)
+    (hint,) = near(repo, "recover", status=3).hints
+    near(repo, *hint.partition(": ")[2].split()[2:])
+    assert git(repo, "rev-parse", ref) == tip
+    git(repo, "switch", "-q", "main")
+    assert near(repo, "recover", status=3).hints == []
+
+
 def test_what_went_wrong_a_recovered_batch_was_said_to_be_running(repo: Path) -> None:
     write(repo, task("a", "exit 1"), task("b", "echo b >src/two"))
     near(repo, "start", "--yes", status=1)

@@ -78,7 +78,13 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
         mine = mine or [s for s in found if named in (s.batch_id, s.branch)]
         if not mine:
             known = ", ".join(f"'{s.batch_id}'" for s in found[:5]) or "none"
-            raise UsageError(f"there is no batch '{named}' here", f"batches here: {known}")
+            from git_batch.app.unrecorded import only_fetched  # rarely needed; it imports us
+
+            raise UsageError(
+                f"there is no batch '{named}' here",
+                *only_fetched(session, named),
+                f"batches here: {known}",
+            )
         return _first_unfinished(mine)
     if not found:
         return None

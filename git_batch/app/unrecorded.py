@@ -7,8 +7,9 @@ import shlex
 from msgspec import Struct
 
 from git_batch.app.session import Session
+from git_batch.core.chain import TRACKING
 from git_batch.core.claims import claim_of
-from git_batch.core.ids import BATCH_ID, BatchId
+from git_batch.core.ids import BATCH_ID, BatchId, slug_of
 from git_batch.repo import claimed, remotes
 
 
@@ -34,6 +35,17 @@ def unrecorded(session: Session) -> Unrecorded | None:
     tasks = dict.fromkeys(c.task for c in claims if c is not None and c.batch == batch)
     branch = on.removeprefix("refs/heads/") if on else tip
     return Unrecorded(batch, branch, tuple(tasks), way_to_record(session, batch, branch))
+
+
+def only_fetched(session: Session, named: str) -> list[str]:
+    """Say, as hints, how a batch is taken over of which only copies of its record were fetched."""
+    ways = []
+    for ref in session.refs.listed(TRACKING):
+        remote, _, batch = ref.removeprefix(TRACKING).rpartition("/")
+        slug = slug_of(BatchId(batch)) if BATCH_ID.match(batch) else None
+        if slug is not None and named in (batch, slug, f"batch/{slug}"):
+            ways.append(f"'{remote}' has it: git batch pull {shlex.quote(remote)} {batch}")
+    return ways
 
 
 def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool = False) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from git_batch.app.session import Session, choose
-from git_batch.app.unrecorded import way_to_record
+from git_batch.app.unrecorded import only_fetched, way_to_record
 from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict, word
@@ -204,7 +204,8 @@ def commit_of(session: Session, rev: str, *, or_batch: bool = False) -> Oid:
     found = session.repo.git.commit_named(rev)
     if found is None:
         what = "neither a batch nor a commit" if or_batch else "no commit"
-        raise UsageError(f"'{rev}' is {what} here", *(["git batch list"] if or_batch else []))
+        hints = [*only_fetched(session, rev), "git batch list"] if or_batch else []
+        raise UsageError(f"'{rev}' is {what} here", *hints)
     return Oid(found)
 
 

@@ -165,6 +165,22 @@ def test_fetched_is_a_copy_beside_what_is_here(top: Path, clone: Path) -> None:
     assert near(clone, "verify").out.startswith("ok: ")
 
 
+@pytest.mark.parametrize("command", ["status", "report", "verify"])
+@pytest.mark.parametrize("named", ["demo", BRANCH, ""])
+def test_what_went_wrong_a_batch_that_was_only_fetched_was_nowhere(
+    top: Path, clone: Path, command: str, named: str
+) -> None:
+    git(clone, "switch", "-q", "main")
+    git(clone, "branch", "-q", "-D", BRANCH)
+    near(clone, "fetch")
+    asked = named or batch_id(top)
+    way = near(clone, command, asked, status=2).hints[0]
+    assert way == f"'origin' has it: git batch pull origin {batch_id(top)}"
+    assert "has it" not in near(clone, command, "other", status=2).err
+    near(clone, *way.partition(": ")[2].split()[2:])
+    near(clone, command, asked)
+
+
 def test_fetch_says_how_each_record_stands_to_the_one_here(top: Path, clone: Path) -> None:
     near(clone, "pull")
     assert near(clone, "fetch").out.endswith("  as it is here\n")

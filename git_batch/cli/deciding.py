@@ -51,6 +51,9 @@ def stop_command(batch: str | None) -> int:
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def abandon_command(batch: str | None, message: str) -> int:
     """End a batch for good; its commits, its record and all kept work stay."""
-    state = deciding.abandon(told_session(), batch, words=message, at=now())
-    out(f"'{state.batch_id}' was abandoned; its branch '{state.branch}' and all kept work stay")
+    session = told_session()
+    state = deciding.abandon(session, batch, words=message, at=now())
+    there = session.refs.read(f"refs/heads/{state.branch}") is not None
+    stay = f"its branch '{state.branch}' and all kept work stay" if there else "all kept work stays"
+    out(f"'{state.batch_id}' was abandoned; {stay}")
     return ExitCode.OK

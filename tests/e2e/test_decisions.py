@@ -531,3 +531,11 @@ def test_what_went_wrong_a_retry_in_a_batch_that_is_over_was_no_help(repo: Path)
         assert outcomes(repo)[name] is None
         batch(repo, "skip", name)
         batch(repo, "resume")
+
+
+def test_what_went_wrong_a_branch_was_said_to_stay_that_was_gone(repo: Path) -> None:
+    parked(repo)
+    git(repo, "switch", "-q", "main")
+    git(repo, "branch", "-q", "-D", BRANCH)
+    said = batch(repo, "abandon").out
+    assert said.endswith(" was abandoned; all kept work stays\n")

@@ -134,7 +134,6 @@ class Settler:
         changes = diff(c.repo.objects, tree, new)
         whole = diff(c.repo.objects, c.repo.tree_of(flight.parent), new)
         named = _named(paths_of(changes))
-        c.tools.progress.note(f"{task.id}: the {hook} hook changed {named}; checked again")
         stray = unfit(c.scanner.problems) or refuse(task, whole)
         if stray is not None:
             raise _StopError(_by_hook(stray))
@@ -144,6 +143,8 @@ class Settler:
         only_replayed = flight.replays is not None and task.review == "none"
         if flight.reviewed or (flight.apply_only and not only_replayed):
             raise _StopError(_refused(hook, f"it changed {named}, which was reviewed before"))
+        again = "; checked again" if task.checks else ""
+        c.tools.progress.note(f"{task.id}: the {hook} hook changed {named}{again}")
         failed = self._tasks.check_again(task, flight, new)
         if failed is not None:
             why = f"after the {hook} hook changed {named}: {failed.reason}"

@@ -63,6 +63,23 @@ def test_what_pre_commit_changes_is_committed_and_checked_again(
     is_clean(repo)
 
 
+@pytest.mark.parametrize(
+    ("script", "more", "again"),
+    [
+        (LINE, 'check = "true"', True),
+        (LINE, "", False),
+        (f"{LINE}; echo x >stray", 'check = "true"', False),
+    ],
+)
+def test_what_went_wrong_it_was_said_to_be_checked_again_where_it_was_not(
+    repo: Path, script: str, more: str, again: bool
+) -> None:
+    hook(repo, "pre-commit", script)
+    write(repo, task("one", "echo one >>src/a", more, "attempts = 1"))
+    done = batch(repo, "start", "-y", status=int("stray" in script))
+    assert ("checked again" in done.err) is again
+
+
 def test_a_hook_that_stages_part_of_what_it_changed_leaves_nothing_behind(repo: Path) -> None:
     hook(repo, "pre-commit", f"{LINE}; echo hook >>src/b; git add src/a")
     write(repo, ONE)

@@ -19,7 +19,7 @@ from tests.bench.paired import seconds
 
 _FILES = 200
 _SOON = 50.0
-"""Microseconds below which there is nothing to wait for: 20 where nothing was deleted, 300 after."""
+"""Microseconds below which there is nothing to wait for; 300 just after a deletion, 20 else."""
 _LONGEST = 150.0
 """Seconds after which it is the disk itself that is slow."""
 

@@ -102,6 +102,10 @@ SYSTEM_FAULTS = frozenset(
 """What a system call may fail with wherever it is made: never a bug of ours."""
 
 
+FSCK = "what else is damaged: git fsck"
+"""The hint where an object is damaged: what is left of it is for git to tell."""
+
+
 class DriftError(BatchError):
     """The batch branch is not what the record says."""
 

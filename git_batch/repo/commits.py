@@ -23,7 +23,7 @@ from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor
 from git_batch.core.values import replace
-from git_batch.errors import GitError, PreconditionError
+from git_batch.errors import FSCK, GitError, PreconditionError
 from git_batch.repo import signing
 from git_batch.repo.libgit2 import UNREADABLE, ObjectType, pygit2
 from git_batch.repo.repository import Repository
@@ -241,7 +241,7 @@ def _commit(repo: Repository, oid: Oid) -> pygit2.Commit:
     try:
         found = repo.objects[pygit2.Oid(hex=oid)]
     except UNREADABLE as error:
-        raise GitError(f"commit {oid} can't be read: {error}") from None
+        raise GitError(f"commit {oid} can't be read: {error}", FSCK) from None
     if found.type != ObjectType.COMMIT:
         raise GitError(f"{oid} is not a commit")
     return cast(pygit2.Commit, found)
@@ -265,7 +265,10 @@ def peeled(repo: Repository, value: str) -> tuple[Oid, str, int] | None:
         None for anything that can't be read or is no commit; time in seconds since the epoch.
     """
     try:
-        commit = repo.objects[pygit2.Oid(hex=value)].peel(pygit2.Commit)
+        found = repo.objects[pygit2.Oid(hex=value)]
+        while isinstance(found, pygit2.Tag):  # `peel` would read what it names by itself
+            found = repo.objects[found.target]
+        commit = found.peel(pygit2.Commit)
         return Oid(str(commit.id)), commit.committer.email or "", commit.commit_time
     except UNREADABLE:
         return None

@@ -19,11 +19,11 @@ import contextlib
 import os
 import re
 import stat
-import zlib
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from git_batch.repo.guarded import breaks_off
 from git_batch.repo.lostfiles import set_aside
 from git_batch.repo.repository import Repository
 
@@ -32,7 +32,6 @@ _FILE = "boot"
 """In `<common dir>/batch`: since which boot there is nothing to look for."""
 _FOLDER, _OBJECT = re.compile(r"[0-9a-f]{2}\Z"), re.compile(r"[0-9a-f]{38}\Z")
 
-_CHUNK = 1 << 20
 _BLOCK = 512
 """Bytes that every file system's blocks are a multiple of: so is the size of what breaks off."""
 
@@ -59,7 +58,7 @@ def clear_torn_objects(repo: Repository) -> Cleared:
             if not size:
                 os.unlink(path)
                 empty += 1
-            elif _breaks_off(path) and (place := set_aside(repo, path)):
+            elif breaks_off(path) and (place := set_aside(repo, path)):
                 torn.append(place)
     if boot:
         with open(known, "w", encoding="ascii") as file:
@@ -84,18 +83,6 @@ def _size(path: str) -> int | None:
     except FileNotFoundError:
         return None
     return state.st_size if stat.S_ISREG(state.st_mode) else None
-
-
-def _breaks_off(path: str) -> bool:
-    """Tell whether a compressed file ends before its content does."""
-    inflate = zlib.decompressobj()
-    with open(path, "rb") as file:
-        while not inflate.eof and (data := inflate.unconsumed_tail or file.read(_CHUNK)):
-            try:
-                inflate.decompress(data, _CHUNK)
-            except zlib.error:  # damaged in another way: libgit2 says so, and it may be another's
-                return False
-    return not inflate.eof
 
 
 def boot_id() -> str:

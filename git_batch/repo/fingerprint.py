@@ -21,8 +21,9 @@ from hashlib import sha256
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import Command, Plan, Task
-from git_batch.repo.libgit2 import FileMode, pygit2
+from git_batch.repo.libgit2 import FileMode
 from git_batch.repo.repository import Repository
+from git_batch.repo.trees import DIRECTORY, GITLINK, lookup, read_blob
 
 Fingerprint = tuple[tuple[str, str], ...]
 """Name of a thing, and a digest of it; sorted."""
@@ -48,8 +49,7 @@ def take(repo: Repository, plan: Plan, tip: Oid) -> Fingerprint:
         tip: the commit whose scripts count.
     """
     found: dict[str, str] = {}
-    tree = repo.objects[pygit2.Oid(hex=repo.tree_of(tip))]
-    assert isinstance(tree, pygit2.Tree)
+    tree = repo.tree_of(tip)
     programs: dict[tuple[str, str | None], str] = {}
     for task, command in _commands(plan):
         path = dict(task.env).get("PATH") if task else None
@@ -57,7 +57,7 @@ def take(repo: Repository, plan: Plan, tip: Oid) -> Fingerprint:
         if program and (program, path) not in programs:
             programs[program, path] = _of_program(repo, program, path)
         for word in _words(command):
-            blob = _script(tree, word, first=word == program)
+            blob = _script(repo, tree, word, first=word == program)
             if blob is not None:
                 found[f"{_SCRIPT} '{word}'"] = blob
     for (program, _), digest in programs.items():
@@ -182,7 +182,7 @@ def _inside(repo: Repository, path: str) -> bool:
     return os.path.realpath(path).startswith(top + os.sep)
 
 
-def _script(tree: pygit2.Tree, word: str, *, first: bool) -> str | None:
+def _script(repo: Repository, tree: Oid, word: str, *, first: bool) -> str | None:
     """Give the blob of the script that a word of a command names, None if it names none.
 
     A file that is neither executable nor begins or ends like a script is what a command works on.
@@ -190,15 +190,12 @@ def _script(tree: pygit2.Tree, word: str, *, first: bool) -> str | None:
     path = os.path.normpath(word) if word else ""
     if not path or path.startswith(("/", "..")) or path == "." or "\0" in path:
         return None
-    found: pygit2.Object = tree
-    for part in path.split("/"):
-        if not isinstance(found, pygit2.Tree) or part not in found:
-            return None
-        found = found[part]
-    if not isinstance(found, pygit2.Blob):
+    found = lookup(repo.objects, tree, os.fsencode(path))
+    if found is None or found[0] in (DIRECTORY, GITLINK):
         return None
-    runs = found.filemode == FileMode.BLOB_EXECUTABLE or found.data.startswith(b"#!")
-    return str(found.id)[:_LENGTH] if first or runs or path.endswith(_LANGUAGES) else None
+    mode, blob = found
+    runs = mode == FileMode.BLOB_EXECUTABLE or read_blob(repo.objects, blob).startswith(b"#!")
+    return blob[:_LENGTH] if first or runs or path.endswith(_LANGUAGES) else None
 
 
 def _digest(data: bytes) -> str:

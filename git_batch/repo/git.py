@@ -20,6 +20,7 @@ Rules of the room:
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from git_batch.errors import GitError
+from git_batch.errors import FSCK, GitError
 from git_batch.repo import patience
 
 LOCAL_VARIABLES = frozenset(
@@ -83,6 +84,8 @@ _HARDENED = (
     "advice.updateSparsePath=false",
     "advice.detachedHead=false",
 )
+
+_DAMAGED = re.compile("corrupt|bad object|unable to (?:read|unpack) |could not read [0-9a-f]{40}")
 
 _QUIET = {
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -335,7 +338,8 @@ def failure(args: Sequence[str | bytes], result: Result) -> GitError:
         else "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in wrong[:5])
         or f"exit status {result.status}"
     )
-    return GitError(f"'git {_short(args)}' failed: {how}")
+    hints = [FSCK] if _DAMAGED.search(how) else []
+    return GitError(f"'git {_short(args)}' failed: {how}", *hints)
 
 
 def _short(args: Iterable[str | bytes]) -> str:

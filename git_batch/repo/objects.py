@@ -23,7 +23,7 @@ from typing import NamedTuple, Self
 
 from git_batch.core.claims import Seen
 from git_batch.core.ids import Oid
-from git_batch.errors import GitError
+from git_batch.errors import FSCK, GitError
 from git_batch.repo.git import Git, failure
 
 EMPTY_TREE = Oid("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -42,7 +42,7 @@ class DamagedError(GitError):
     """An object is in this repository, but not as it was written (a crash, a bad disk)."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"object {name} is damaged", "what else is damaged: git fsck")
+        super().__init__(f"object {name} is damaged", FSCK)
 
 
 class Object(NamedTuple):

@@ -192,13 +192,14 @@ class Repository:
         Raises:
             PreconditionError: libgit2 does not know an extension of the repository.
         """
+        from git_batch.repo.guarded import Objects
         from git_batch.repo.libgit2 import pygit2
 
         pygit2.settings.owner_validation = False
         pygit2.settings.set_extensions(["partialclone"])
         pygit2.settings.enable_fsync_gitdir(False)
         try:
-            return pygit2.Repository(self.layout.git_dir)
+            return Objects(self.layout.git_dir, self.layout.common_dir)
         except pygit2.GitError as error:
             unknown = re.search(r"unsupported extension name (\S+)", str(error))
             if unknown:
@@ -266,12 +267,11 @@ class Repository:
         """Name the tree of a commit.
 
         Raises:
-            GitError: the commit is missing.
+            GitError: the commit is missing or damaged.
         """
-        found = self.objects.get(commit)
-        if found is None or not hasattr(found, "tree_id"):
-            raise GitError(f"there is no commit {commit}")
-        return Oid(str(found.tree_id))
+        from git_batch.repo import commits  # it imports us, and needs libgit2
+
+        return commits.read(self, commit).tree
 
     def identity(self, role: str = "author") -> Actor:
         """Say who the person is, as git finds it; `role` is "author" or "committer".

@@ -15,8 +15,8 @@ from functools import lru_cache
 from msgspec import Struct
 
 from git_batch.core.ids import Oid
-from git_batch.errors import GitError
-from git_batch.repo.libgit2 import UNREADABLE, pygit2
+from git_batch.errors import FSCK, GitError
+from git_batch.repo.libgit2 import UNREADABLE, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE, entries
 
 DIRECTORY = 0o040000
@@ -112,6 +112,15 @@ def lookup(objects: pygit2.Repository, tree: Oid, path: bytes) -> tuple[int, Oid
     return (found[0], Oid(found[1].hex())) if found else None
 
 
+def read_blob(objects: pygit2.Repository, oid: Oid) -> bytes:
+    """Read the content of a file of a tree.
+
+    Raises:
+        GitError: it is missing or damaged, or no file's.
+    """
+    return _content(objects, bytes.fromhex(oid), ObjectType.BLOB, "file")
+
+
 def _walk(
     objects: pygit2.Repository, old: bytes | None, new: bytes | None, prefix: bytes
 ) -> Iterator[Change]:
@@ -142,13 +151,18 @@ def _entries(objects: pygit2.Repository, tree: bytes | None) -> dict[bytes, _Ent
     """Read one tree object; mode and raw id by name."""
     if tree is None or tree.hex() == EMPTY_TREE:
         return {}
-    try:
-        kind, raw = objects.read(pygit2.Oid(tree))
-    except UNREADABLE as error:
-        raise GitError(f"can't read tree {tree.hex()}: {error}") from error
-    if kind != pygit2.enums.ObjectType.TREE:
-        raise GitError(f"{tree.hex()} is not a tree")
+    raw = _content(objects, tree, ObjectType.TREE, "tree")
     return {name: (mode, oid) for mode, name, oid in entries(raw)}
+
+
+def _content(objects: pygit2.Repository, oid: bytes, wanted: ObjectType, what: str) -> bytes:
+    try:
+        kind, raw = objects.read(pygit2.Oid(oid))
+    except UNREADABLE as error:
+        raise GitError(f"can't read {what} {oid.hex()}: {error}", FSCK) from error
+    if kind != wanted:
+        raise GitError(f"{oid.hex()} is not a {what}")
+    return raw
 
 
 def paths_of(changes: list[Change]) -> list[bytes]:

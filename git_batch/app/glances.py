@@ -10,11 +10,11 @@ from msgspec import Struct
 from git_batch.app.session import Session, called, choose
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift
-from git_batch.core.tips import tips_differ
+from git_batch.core.tips import tips_differ, unreadable_tip
 from git_batch.repo import batches
 from git_batch.repo.linked import told_here
 from git_batch.repo.locks import Holder, batch_lock, holder
-from git_batch.repo.objects import ObjectReader
+from git_batch.repo.objects import DamagedError, ObjectReader
 from git_batch.views.common import Around
 
 
@@ -65,7 +65,13 @@ def _branch(session: Session, found: batches.Summary) -> tuple[Oid | None, tuple
     tip = found.tip
     with ObjectReader(session.repo.git) as reader:
         name = f"refs/heads/{found.header.branch}"
-        there = reader.find(name)
+        try:
+            there = reader.find(name)
+        except DamagedError:  # it is said below, of this batch alone
+            there = None
         at = there.oid if there is not None else session.refs.read(name)  # says it if it's broken
-        drift = tips_differ(reader.commit, found.header, at, tip.totals.head, tip.in_flight)
+        if there is None and at is not None:
+            drift: Drift | None = unreadable_tip(found.header.branch, at)
+        else:
+            drift = tips_differ(reader.commit, found.header, at, tip.totals.head, tip.in_flight)
     return at, (told_here(session.repo.git, drift),) if drift else ()

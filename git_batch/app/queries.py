@@ -13,7 +13,7 @@ from git_batch.core.chain import reading_of
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
-from git_batch.errors import BatchError, UsageError
+from git_batch.errors import BatchError, GitError, UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
 from git_batch.views.common import Around, Kept
@@ -41,7 +41,10 @@ def whole(session: Session, named: str | None) -> Whole | None:
     places = {task.id: i for i, task in enumerate(plan.tasks)}
 
     def logs(task: TaskId, n: int) -> bytes | None:
-        return attempts.read_log(session.repo, session.refs, batch, places[task], task, n)
+        try:
+            return attempts.read_log(session.repo, session.refs, batch, places[task], task, n)
+        except GitError as error:  # one that is damaged hides nothing else
+            return f"(not to be had: {error.message})".encode()
 
     refs = session.refs.listed(attempts.namespace(batch))
     kept = Kept(refs, attempts.logs_ref(batch) in refs)
@@ -95,8 +98,8 @@ def _id(session: Session, named: str | None) -> BatchId:
     return must_choose(session, named).batch_id
 
 
-def claimed(session: Session) -> dict[str, claims.Claim]:
-    """Read who claims which slug, or slug and task, in this repository."""
+def claimed(session: Session) -> dict[str, claims.Claim | GitError]:
+    """Read who claims which slug, or slug and task, in this repository, or why that isn't known."""
     return claims.listed(session.repo, session.refs)
 
 

@@ -18,7 +18,7 @@ from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict, word
 from git_batch.core.standing import BatchStatus
 from git_batch.core.values import replace
-from git_batch.errors import DriftError, PreconditionError, UsageError
+from git_batch.errors import FSCK, DriftError, GitError, PreconditionError, UsageError
 from git_batch.repo import batches, claimed, lineage, trust
 from git_batch.repo.linked import told_here
 from git_batch.repo.locks import batch_lock, holder
@@ -200,9 +200,13 @@ def commit_of(session: Session, rev: str, *, or_batch: bool = False) -> Oid:
 
     Raises:
         UsageError: it names none.
+        GitError: it names a branch whose commit is damaged or missing.
     """
     found = session.repo.git.commit_named(rev)
     if found is None:
+        at = session.refs.read(f"refs/heads/{rev}") if or_batch else None
+        if at is not None:
+            raise GitError(f"branch '{rev}' is at {at}, and that commit can't be read", FSCK)
         what = "neither a batch nor a commit" if or_batch else "no commit"
         hints = [*only_fetched(session, rev), "git batch list"] if or_batch else []
         raise UsageError(f"'{rev}' is {what} here", *hints)

@@ -12,7 +12,7 @@ from git_batch.app import glances
 from git_batch.app.glances import Glance
 from git_batch.app.session import Session, now, open_session
 from git_batch.cli.output import emit, json_option, out
-from git_batch.errors import ExitCode
+from git_batch.errors import BatchError, ExitCode, GitError
 
 NOTHING = "no batch in this repository; begin with: git batch new"
 _EVERY = 2.0
@@ -100,7 +100,8 @@ def list_command(as_json: bool) -> int:
     from git_batch.views.listing import Listed, list_json, list_text
 
     session = open_session()
-    found, claims = glances.everything(session), claimed(session)
+    found, held = glances.everything(session), claimed(session)
+    claims = {what: claim for what, claim in held.items() if not isinstance(claim, GitError)}
     listed = [
         Listed(g.summary.header, g.summary.tip, g.live is not None)
         for g in found
@@ -115,7 +116,15 @@ def list_command(as_json: bool) -> int:
             out(list_text(listed, claims))
         for g in found:
             if g.summary.error:
-                out(f"{g.summary.batch_id}: {g.summary.error.message}")
-                for hint in g.summary.error.hints:
-                    out(f"    {hint}")
+                _tell(g.summary.error, f"{g.summary.batch_id}: ")
+        for claim in held.values():
+            if isinstance(claim, GitError):
+                _tell(claim)
     return ExitCode.OK
+
+
+def _tell(error: BatchError, what: str = "") -> None:
+    """Say what can't be read as a part of an answer."""
+    out(f"{what}{error.message}")
+    for hint in error.hints:
+        out(f"    {hint}")

@@ -13,6 +13,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.lineage import (
     BRANCH_MISSING,
     FOREIGN,
+    MISSING,
     MOVED_BACK,
     REWRITTEN,
     Drift,
@@ -61,6 +62,12 @@ def tips_differ(
         )
     left = before_rebase(branch, tip, head, batch.base, [line.head for line in batch.former])
     return left or _moved(read, batch, tip, head)
+
+
+def unreadable_tip(branch: str, tip: Oid) -> Drift:
+    """Say of a branch that its tip is damaged, or not here."""
+    said = f"branch '{branch}' is at {tip}, and that commit is damaged or missing"
+    return Drift(MISSING, said, tip, "git fsck")
 
 
 def _moved(read: Read, batch: BatchState | Header, tip: Oid, head: Oid) -> Drift:

@@ -7,13 +7,16 @@ one tree per batch, so that ten thousand tasks do not make ten thousand refs. Ne
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.errors import GitError
 from git_batch.repo import commits
 from git_batch.repo.libgit2 import FileMode, pygit2
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
+from git_batch.repo.trees import lookup, read_blob
 from git_batch.repo.treewrite import Changes, write_blob, write_paths
 
 OFTEN = timedelta(seconds=5)
@@ -101,12 +104,17 @@ class LogStore:
             self._waiting[log_path(place, task, n)] = (oid, int(FileMode.BLOB))
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:
-        """Move the ref to all that was put, unless that was done less than `OFTEN` ago."""
+        """Move the ref to all that was put, unless that was done less than `OFTEN` ago.
+
+        What is damaged of the logs before is left out: no run stops for them.
+        """
         if not self._waiting or (not at_once and at - self._published < OFTEN):
             return
         old = self._refs.read(self._ref)
-        base = pygit2.Oid(hex=commits.read(self._repo, old).tree) if old else None
-        tree = write_paths(self._repo.objects, base, self._waiting)
+        base = None
+        with suppress(GitError):
+            base = pygit2.Oid(hex=commits.read(self._repo, old).tree) if old else None
+        tree = write_paths(self._repo.objects, base, self._waiting, pass_damaged=True)
         new = commits.make(
             self._repo,
             tree=Oid(str(tree)),
@@ -123,13 +131,14 @@ class LogStore:
 def read_log(
     repo: Repository, refs: Refs, batch: BatchId, place: int, task: TaskId, n: int
 ) -> bytes | None:
-    """Read an attempt's log that was published; None if it is not here."""
+    """Read an attempt's log that was published; None if it is not here.
+
+    Raises:
+        GitError: it is here, but damaged.
+    """
     tip = refs.read(logs_ref(batch))
     if tip is None:
         return None
-    path = log_path(place, task, n)
-    tree = repo.objects[pygit2.Oid(hex=commits.read(repo, tip).tree)]
-    if not isinstance(tree, pygit2.Tree) or path not in tree:
-        return None
-    blob = tree[path]
-    return blob.data if isinstance(blob, pygit2.Blob) else None
+    path = log_path(place, task, n).encode()
+    found = lookup(repo.objects, commits.read(repo, tip).tree, path)
+    return None if found is None else read_blob(repo.objects, found[1])

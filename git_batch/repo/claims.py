@@ -18,7 +18,7 @@ from git_batch.core import trailers
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError, PreconditionError, StaleError
-from git_batch.repo import commits
+from git_batch.repo import batches, commits
 from git_batch.repo.git import Result
 from git_batch.repo.locks import HOST, batch_lock, holder
 from git_batch.repo.objects import EMPTY_TREE
@@ -92,12 +92,20 @@ def read(repo: Repository, oid: Oid) -> Claim:
         raise GitError(f"{oid} is not a claim: {error} is missing") from None
 
 
-def listed(repo: Repository, refs: Refs) -> dict[str, Claim]:
-    """Read all claims of this repository by the slug, or slug and task, that they are on."""
-    return {
-        name.removeprefix(NAMESPACE).removesuffix(f"/{_WHOLE}"): read(repo, oid)
-        for name, oid in refs.listed(NAMESPACE).items()
-    }
+def listed(repo: Repository, refs: Refs) -> dict[str, Claim | GitError]:
+    """Read all claims of this repository by the slug, or slug and task, that they are on.
+
+    What is wrong with one that can't be read is part of the answer.
+    """
+    found: dict[str, Claim | GitError] = {}
+    for name, oid in refs.listed(NAMESPACE).items():
+        what = name.removeprefix(NAMESPACE).removesuffix(f"/{_WHOLE}")
+        try:
+            found[what] = read(repo, oid)
+        except GitError as error:
+            said = f"the claim on '{what}' can't be read: {error.message}"
+            found[what] = GitError(said, *error.hints)
+    return found
 
 
 def take(
@@ -111,16 +119,20 @@ def take(
 ) -> None:
     """Claim a slug for a batch; one that the batch holds already is adopted.
 
+    So is one that is damaged, if it can be no other batch's.
+
     Raises:
-        PreconditionError: another batch holds it; it is named.
+        PreconditionError: another batch holds it, or may hold it; it is named.
     """
     ref = claim_ref(slug)
     old = refs.read(ref)
     if old is not None:
-        other = read(repo, old)
-        if other.batch == batch:
+        other = _read_or_none(repo, old)
+        if other is None:
+            _refuse_rivals(repo, slug, batch)
+        elif other.batch == batch:
             return
-        if not _abandoned(repo, refs, other):
+        elif not _abandoned(repo, refs, other):
             raise _foreign(slug, other)
     try:
         refs.swap(ref, old, write(repo, batch, None, who=who, at=at), f"claim {batch}")
@@ -138,11 +150,23 @@ def _abandoned(repo: Repository, refs: Refs, claim: Claim) -> bool:
     return here and not recorded and holder(batch_lock(repo, claim.batch)) is None
 
 
+def _refuse_rivals(repo: Repository, slug: str, batch: BatchId) -> None:
+    """Refuse a claim that can't be read where another batch may hold it: only one that is here."""
+    for other in batches.listed(repo):
+        if other.slug == slug and other.batch_id != batch and (other.unfinished or other.error):
+            what = f"the claim on slug '{slug}' is damaged, and may be that of batch"
+            raise _taken(f"{what} '{other.batch_id}'", other.batch_id)
+
+
 def _foreign(slug: str, other: Claim) -> PreconditionError:
+    return _taken(f"slug '{slug}' is claimed by {other}, in '{other.worktree}'", other.batch)
+
+
+def _taken(why: str, other: BatchId) -> PreconditionError:
     return PreconditionError(
-        f"slug '{slug}' is claimed by {other}, in '{other.worktree}'",
-        f"go on with it: git batch resume {other.batch}",
-        f"or end it for good, keeping everything: git batch abandon {other.batch}",
+        why,
+        f"go on with it: git batch resume {other}",
+        f"or end it for good, keeping everything: git batch abandon {other}",
     )
 
 
@@ -150,8 +174,21 @@ def release(repo: Repository, refs: Refs, slug: str, batch: BatchId) -> None:
     """Let go of a slug, if the batch holds it."""
     ref = claim_ref(slug)
     held = refs.read(ref)
-    if held is not None and read(repo, held).batch == batch:
+    if held is not None and _is_of(repo, batch, held):
         refs.delete(ref, held)
+
+
+def _is_of(repo: Repository, batch: BatchId, oid: Oid) -> bool:
+    claim = _read_or_none(repo, oid)
+    return claim is not None and claim.batch == batch
+
+
+def _read_or_none(repo: Repository, oid: Oid) -> Claim | None:
+    """Read a claim's object; None if it is missing, damaged, or no claim at all."""
+    try:
+        return read(repo, oid)
+    except GitError:
+        return None
 
 
 class RemoteClaims:
@@ -210,10 +247,7 @@ class RemoteClaims:
                 self._delete(ref, held)
 
     def _is_ours(self, oid: Oid) -> bool:
-        try:
-            return read(self._repo, oid).batch == self._batch
-        except GitError:  # no claim at all
-            return False
+        return _is_of(self._repo, self._batch, oid)
 
     def _delete(self, ref: str, held: Oid) -> None:
         result = self._push(f":{ref}", f"--force-with-lease={ref}:{held}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from git_batch.errors import GitError
-from git_batch.repo.libgit2 import FileMode, ObjectType, pygit2
+from git_batch.repo.libgit2 import UNREADABLE, FileMode, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.repository import Repository
 
@@ -55,9 +55,16 @@ def write_blob(repo: Repository, content: bytes) -> pygit2.Oid:
 
 
 def write_paths(
-    objects: pygit2.Repository, base: pygit2.Oid | None, changes: Changes
+    objects: pygit2.Repository,
+    base: pygit2.Oid | None,
+    changes: Changes,
+    *,
+    pass_damaged: bool = False,
 ) -> pygit2.Oid:
     """Write a tree with some paths set or removed; folders left empty go.
+
+    Args:
+        pass_damaged: leave out what was in a folder that can't be read.
 
     Raises:
         GitError: it could not be written.
@@ -71,10 +78,16 @@ def write_paths(
         else:
             here[name] = value
     with writing("a tree"):
-        tree = objects[base] if base is not None else None
+        try:
+            tree = objects[base] if base is not None else None
+        except UNREADABLE:
+            if not pass_damaged:
+                raise
+            tree = None
     builder = objects.TreeBuilder(tree) if isinstance(tree, pygit2.Tree) else objects.TreeBuilder()
     for name, inner in below.items():
-        sub = write_paths(objects, _id_of(builder, name) if name not in here else None, inner)
+        old = _id_of(builder, name) if name not in here else None
+        sub = write_paths(objects, old, inner, pass_damaged=pass_damaged)
         here[name] = (sub, int(FileMode.TREE)) if sub != _EMPTY else None
     for name, value in here.items():
         if value is not None:

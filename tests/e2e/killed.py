@@ -243,7 +243,7 @@ def instrument() -> None:
     around(Refs, "barrier", lambda _: "sync")
     around(commits, "make", lambda repo, message, **_: f"commit object '{_first(message)}'")
     around(notestree, "write_paths", lambda *_: "tree of the record")
-    around(attempts, "write_paths", lambda *_: "tree of the logs")
+    around(attempts, "write_paths", lambda *_, **__: "tree of the logs")
 
     transaction = pygit2.Repository.transaction
 

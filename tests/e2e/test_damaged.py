@@ -7,6 +7,7 @@ damages it; every command that reads it.
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -38,6 +39,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
     "gone": lambda path: path.unlink(),
     "empty": lambda path: path.write_bytes(b""),
     "zeros": lambda path: path.write_bytes(b"\0" * path.stat().st_size),
+    "torn": lambda path: os.truncate(path, path.stat().st_size // 2),
 }
 READ = (
     ("report",), ("show", "one"), ("status",), ("status", "--json"), ("log",), ("verify",),
@@ -164,3 +166,73 @@ def test_what_went_wrong_a_file_that_the_disk_does_not_give_was_no_damage(
     assert near(top, "recover").out.startswith(told)
     assert (top / ".git/batch/unreadable" / f"{oid[2:]}.1").stat().st_ino == bad
     near(top, "report")
+
+
+def torn(of: Path, place: Path, oid: str) -> Path:
+    return copy(of, place, oid, "torn")
+
+
+def test_what_went_wrong_a_damaged_tip_of_a_branch_hid_all_batches(
+    stopped: Path, tmp_path: Path
+) -> None:
+    tip = git(stopped, "rev-parse", BRANCH)
+    top = torn(stopped, tmp_path / "repo", tip)
+    assert near(top, "list").out.startswith("demo-")
+    near(top, "log")
+    said_of_it = f"branch 'batch/demo' is at {tip}, and that commit"
+    for command in ("report", "status"):
+        assert f"{said_of_it} is damaged" in " ".join(near(top, command).out.split())
+    refused = near(top, "recover", status=3)
+    assert f"{said_of_it} can't be read" in refused.err
+    assert "git fsck" in refused.hints[0]
+    refused = near(top, "resume", "--yes", status=3)
+    assert tip in refused.err
+    assert "git fsck" in refused.hints[0]
+
+
+def test_what_went_wrong_a_damaged_claim_hid_all_batches_and_stopped_its_own(
+    stopped: Path, tmp_path: Path
+) -> None:
+    claim = git(stopped, "rev-parse", "refs/batch/claims/demo/@")
+    top = torn(stopped, tmp_path / "repo", claim)
+    listed = near(top, "list").out
+    assert listed.startswith("demo-")
+    assert f"the claim on 'demo' can't be read: commit {claim}" in listed
+    near(top, "resume", "--yes", "--max-tasks", "9")
+    assert committed(top) == ["one", "two"]
+    assert git(top, "for-each-ref", "refs/batch/claims") == ""
+
+
+@pytest.mark.parametrize("part", ["", "^{tree}", ":000", ":000/one", ":000/one/1"])
+def test_what_went_wrong_a_damaged_log_hid_the_report_and_stopped_the_run(
+    template: Path, tmp_path: Path, part: str
+) -> None:
+    of = tmp_path / "of"
+    shutil.copytree(template, of, symlinks=True)
+    write(of, task("one", "echo said; test -e ../flag && echo 1 >src/one"))
+    near(of, "start", "--yes", status=1)
+    ref = record(of).replace("refs/notes/batch", "refs/batch") + "/logs"
+    oid = git(of, "rev-parse", ref + part)
+    top = torn(of, tmp_path / "repo", oid)
+    for command in (("report",), ("show", "one", "--output")):
+        assert oid in near(top, *command).out.replace("\n", "")
+    (tmp_path / "flag").touch()
+    near(top, "retry", "one")
+    near(top, "resume", "--yes")
+    assert "said" in near(top, "show", "one", "--output", "--attempt", "2").out
+
+
+def test_what_went_wrong_a_script_that_breaks_off_was_waited_for(
+    repo: Path, tmp_path: Path
+) -> None:
+    (repo / "src/gen.sh").write_text("echo 1 >src/one\n" * 9)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "script")
+    write(repo, task("one", "src/gen.sh"))
+    blob = git(repo, "rev-parse", "HEAD:src/gen.sh")
+    path = repo / ".git/objects" / blob[:2] / blob[2:]
+    path.chmod(0o644)
+    os.truncate(path, 12)
+    (repo / ".git/batch").mkdir(exist_ok=True)
+    understood(near(repo, "start", "--yes", "--dry-run", status=None))
+    understood(near(repo, "start", "--yes", status=None))

@@ -13,6 +13,7 @@ from git_batch.core.ids import BatchId, TaskId
 from git_batch.core.model import Actor
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import claims
+from git_batch.repo.claims import Claim
 from git_batch.repo.commits import Idents
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
@@ -20,6 +21,7 @@ from tests.conftest import git
 
 WHO = Idents(Actor("T", "t@x"), Actor("T", "t@x"))
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LATER = AT.replace(year=AT.year + 1)
 ONE, TWO = BatchId("demo-aaaaaa"), BatchId("demo-bbbbbb")
 REF = "refs/batch/claims/demo/@"
 
@@ -40,6 +42,7 @@ def test_a_claim_says_whose_it_is_where_and_since_when(repo: Path) -> None:
     r, refs = opened(repo)
     claims.take(r, refs, "demo", ONE, who=WHO, at=AT)
     (claim,) = claims.listed(r, refs).values()
+    assert isinstance(claim, Claim)
     assert (claim.batch, claim.task, claim.worktree) == (ONE, "@", str(repo))
     assert claim.since == AT.isoformat()
     assert claim.host == os.uname().nodename
@@ -69,7 +72,28 @@ def test_a_claim_of_a_start_that_recorded_nothing_is_taken_over(repo: Path) -> N
     r, refs = opened(repo)
     claims.take(r, refs, "demo", ONE, who=WHO, at=AT)
     claims.take(r, refs, "demo", TWO, who=WHO, at=AT)
-    assert claims.listed(r, refs)["demo"].batch == TWO
+    (claim,) = claims.listed(r, refs).values()
+    assert isinstance(claim, Claim)
+    assert claim.batch == TWO
+
+
+def test_what_went_wrong_a_claim_that_is_damaged_was_nobodys_for_ever(repo: Path) -> None:
+    r, refs = opened(repo)
+    claims.take(r, refs, "demo", ONE, who=WHO, at=AT)
+    record(refs, ONE)
+    held = refs.read(REF)
+    assert held is not None
+    path = repo / ".git/objects" / held[:2] / held[2:]
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(PreconditionError, match=f"may be that of batch '{ONE}'"):
+        claims.take(r, refs, "demo", TWO, who=WHO, at=AT)
+    claims.release(r, refs, "demo", ONE)
+    assert refs.read(REF) == held
+    claims.take(r, refs, "demo", ONE, who=WHO, at=LATER)
+    (claim,) = claims.listed(r, refs).values()
+    assert isinstance(claim, Claim)
+    assert claim.batch == ONE
 
 
 def test_a_claim_from_another_host_is_never_taken_over(

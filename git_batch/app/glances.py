@@ -63,8 +63,9 @@ def _branch(session: Session, found: batches.Summary) -> tuple[Oid | None, tuple
     if found.tip is None or found.header is None:
         return None, ()
     tip = found.tip
+    name = f"refs/heads/{found.header.branch}"
+    session.repo.refuse_pipes(name)
     with ObjectReader(session.repo.git) as reader:
-        name = f"refs/heads/{found.header.branch}"
         try:
             there = reader.find(name)
         except DamagedError:  # it is said below, of this batch alone

@@ -164,7 +164,7 @@ class Git:
         executable = _on_path("git")
         if executable is None:
             raise GitError("'git' not found", "install git, or put it on PATH")
-        self._directory = directory
+        self._directory, self._git_dir = directory, git_dir
         self._environment = without_git(os.environ, keep) | _QUIET
         if git_dir is not None:
             self._environment["GIT_DIR"] = git_dir
@@ -233,7 +233,7 @@ class Git:
                     start_new_session=True,
                 ) as child,
             ):
-                stdout, stderr = patience.answer(child, timeout, self._directory)
+                stdout, stderr = patience.answer(child, timeout, self._directory, self._git_dir)
         except patience.InVainError as error:
             why = f"'git {_short(args)}' failed: {error.why}"
             raise GitError(why, *error.hints) from None

@@ -3,7 +3,8 @@
 git opens the `.gitignore` and the `.gitattributes` of each folder whatever they are, and a task can
 make a named pipe of that name: whoever opens one waits until somebody writes into it. Nothing would
 ever end that wait: no time limit of a task, and no signal to us. So a git that takes its time is
-looked after, and what libgit2 does is ended by an alarm.
+looked after, and what libgit2 does is ended by an alarm. A pipe in place of a file of git's own is
+said as well; those that libgit2 and we open ourselves are looked at before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
+from git_batch.errors import GitError
+
 PATIENCE = 2.0
 """Seconds after which what git may be waiting for is looked for."""
 
@@ -28,6 +31,13 @@ _LISTENING = 0.1
 
 _READ = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 
+_OF_GIT = ("HEAD", "index", "packed-refs", "config", "config.worktree", "shallow", "commondir")
+_FOLDERS_OF_GIT = ("info", "refs", "logs", "objects/info", "objects/pack")
+_WAYS = {
+    "HEAD": ", which names a branch, as in 'ref: refs/heads/main'",
+    "index": ", or have git make another one: git reset",
+}
+
 
 class InVainError(Exception):
     """A git that need not be waited for any longer, why, and what can be done; it was ended."""
@@ -37,13 +47,16 @@ class InVainError(Exception):
         self.why, self.hints = why, hints
 
 
-def answer(child: subprocess.Popen[bytes], timeout: float | None, top: str) -> tuple[bytes, bytes]:
+def answer(
+    child: subprocess.Popen[bytes], timeout: float | None, top: str, git_dir: str | None = None
+) -> tuple[bytes, bytes]:
     """Wait for what a git says, as long as it has something to do.
 
     Args:
         child: it leads a process group of its own, and needs nobody who writes its input.
         timeout: seconds; None is no limit.
         top: the directory that it works on.
+        git_dir: its repository, if it was told; else that which `top` lies in.
 
     Raises:
         InVainError: the time is over, or it waits for a named pipe.
@@ -57,13 +70,10 @@ def answer(child: subprocess.Popen[bytes], timeout: float | None, top: str) -> t
             if left is not None and left <= this:
                 _end(child)
                 raise InVainError(f"no answer within {timeout:g} seconds") from None
-        pipe = in_the_way(top)
+        pipe = in_the_way(top, git_dir)
         if pipe is not None:
             _end(child)
-            raise InVainError(
-                f"'{pipe}' is a named pipe, and git would wait for it for ever",
-                "move it away, then go on: git batch resume",
-            )
+            raise InVainError(*_told(pipe))
         left = None if left is None else left - this
         wait *= 2
 
@@ -119,17 +129,76 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def in_the_way(top: str) -> str | None:
-    """Name a pipe below a directory that git would open, by its path from there; None if none."""
+def in_the_way(top: str, git_dir: str | None = None) -> str | None:
+    """Name a pipe that git would open, by its path from the top; None if there is none.
+
+    Args:
+        top: the directory that it works on.
+        git_dir: its repository, if it was told; else that which `top` lies in.
+    """
+    for path in _opened(top, git_dir or _discovered(top)):
+        if is_pipe(path):
+            return os.path.relpath(path, top)
+    return None
+
+
+def _opened(top: str, git_dir: str | None) -> Iterator[str]:
+    for folder in [] if git_dir is None else dict.fromkeys((git_dir, _common(git_dir))):
+        yield from (os.path.join(folder, name) for name in _OF_GIT)
+        for below in _FOLDERS_OF_GIT:
+            for place, _, files in os.walk(os.path.join(folder, below)):
+                yield from (os.path.join(place, name) for name in files)
     for folder, folders, files in os.walk(top):
         with suppress(ValueError):
             folders.remove(".git")
-        for name in _READ.intersection(files):
-            path = os.path.join(folder, name)
-            with suppress(FileNotFoundError):
-                if stat.S_ISFIFO(os.lstat(path).st_mode):
-                    return os.path.relpath(path, top)
-    return None
+        yield from (os.path.join(folder, name) for name in _READ.intersection(files))
+
+
+def _discovered(start: str) -> str | None:
+    """Find the repository that a directory lies in, as git does, but reading nothing."""
+    folder, above = start, os.path.dirname(start)
+    while not os.path.isdir(os.path.join(folder, ".git")):
+        if folder == above:
+            return None
+        folder, above = above, os.path.dirname(above)
+    return os.path.join(folder, ".git")
+
+
+def _common(git_dir: str) -> str:
+    """Give what a git directory shares with others, by its name: it may be that of a worktree."""
+    folder = os.path.dirname(git_dir)
+    return os.path.dirname(folder) if os.path.basename(folder) == "worktrees" else git_dir
+
+
+def is_pipe(path: str) -> bool:
+    """Tell whether a path is a named pipe."""
+    try:
+        return stat.S_ISFIFO(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _told(pipe: str) -> tuple[str, str]:
+    """Say what is wrong with a pipe, and what can be done about it."""
+    name = os.path.basename(pipe)
+    why = f"'{pipe}' is a named pipe, and git would wait for it for ever"
+    if name in _READ:
+        return why, "move it away, then go on: git batch resume"
+    return why, f"move it away, and put back the file that was there{_WAYS.get(name, '')}"
+
+
+def refuse_pipes(top: str, *paths: str) -> None:
+    """Refuse to go on where a file that libgit2 or we are about to read is a pipe.
+
+    Args:
+        top: what to name it from.
+
+    Raises:
+        GitError: one is.
+    """
+    for path in paths:
+        if is_pipe(path):
+            raise GitError(*_told(os.path.relpath(path, top)))
 
 
 @contextmanager

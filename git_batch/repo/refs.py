@@ -20,6 +20,7 @@ from git_batch.core.ids import Oid
 from git_batch.errors import GitError, StaleError
 from git_batch.repo import durability, stalelocks
 from git_batch.repo.libgit2 import pygit2
+from git_batch.repo.patience import is_pipe
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
 
@@ -76,6 +77,8 @@ class Refs:
         """
         named = (self._repo.symbolic_head() if name == "HEAD" else None) or name
         try:
+            if is_pipe(os.path.join(self._repo.layout.common_dir, named)):
+                raise pygit2.GitError("its file is a named pipe")  # which would be waited for
             ref = self._handle.references.get(named)
         except pygit2.GitError as error:
             raise BrokenRefError(

@@ -28,6 +28,7 @@ from git_batch.core.model import Actor
 from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
 from git_batch.repo.here import here
+from git_batch.repo.patience import refuse_pipes
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.wholefile import read
 
@@ -180,8 +181,26 @@ class Repository:
 
     @classmethod
     def open(cls, start: str = ".") -> Repository:
-        """Open the repository that a directory belongs to; errors as of `discover`."""
-        return cls(discover(here(start)))
+        """Open the repository that a directory belongs to; errors as of `discover`.
+
+        Raises:
+            GitError: one of git's own files is a named pipe.
+        """
+        repo = cls(discover(here(start)))
+        repo.refuse_pipes()
+        return repo
+
+    def refuse_pipes(self, *refs: str) -> None:
+        """Refuse to go on where a file that is read next is a named pipe: nothing would end that.
+
+        Args:
+            refs: what is read besides what always is.
+
+        Raises:
+            GitError: one is.
+        """
+        shared = [os.path.join(self.layout.common_dir, name) for name in ("packed-refs", *refs)]
+        refuse_pipes(self.layout.top, self.layout.index, *shared)
 
     @cached_property
     def objects(self) -> pygit2.Repository:
@@ -242,7 +261,8 @@ class Repository:
         libgit2 asks for a size and opens then: of a longer name that comes meanwhile it reads part.
         """
         try:
-            text = os.fsdecode(read(os.path.join(self.layout.git_dir, "HEAD"), _HEAD_MOST))
+            path = os.path.join(self.layout.git_dir, "HEAD")
+            text = os.fsdecode(read(path, _HEAD_MOST, flags=os.O_NONBLOCK))
         except OSError:
             return None
         return text[5:].strip() if text.startswith("ref: ") else None

@@ -135,6 +135,7 @@ class Fence:
 
     def _compare(self, flight: InFlight) -> Failure | None:
         c = self._c
+        c.repo.refuse_pipes()
         self._watch.still_there()
         ours, lost = self._scratch.spoilt()
         if ours:

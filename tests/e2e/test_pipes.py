@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from git_batch.repo import patience
+from tests.conftest import git
 from tests.e2e.job import batch, committed, task, write
 from tests.e2e.near import near
 
@@ -54,3 +56,78 @@ def test_a_pipe_by_another_name_is_nobodys_business(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     os.mkfifo(tmp_path / "a" / ".gitignore")
     assert patience.in_the_way(str(tmp_path)) == "a/.gitignore"
+
+
+GITS_OWN = {
+    ".git/HEAD": "which names a branch, as in 'ref: refs/heads/main'",
+    ".git/index": "or have git make another one: git reset",
+    ".git/packed-refs": "put back the file that was there",
+}
+
+
+@pytest.mark.parametrize("pipe", GITS_OWN)
+def test_what_went_wrong_a_pipe_in_place_of_a_file_of_gits_was_waited_for(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, pipe: str
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    write(repo, task("a", "echo a >src/one"), task("b", "echo b >src/two"))
+    git(repo, "pack-refs", "--all")
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    (repo / pipe).rename(repo / f"{pipe}.old")
+    os.mkfifo(repo / pipe)
+    (repo / "src/deep").mkdir()
+    for command in (
+        ("status",), ("status", "--json"), ("list",), ("report",), ("log",), ("verify",),
+        ("start", "--yes"), ("resume", "--yes"), ("retry", "b"),
+    ):  # fmt: skip
+        refused = near(repo, *command, status=3)
+        assert f"'{pipe}' {SAID}" in refused.err
+        assert GITS_OWN[pipe] in refused.hints[0]
+    assert SAID in near(repo / "src/deep", "status", status=3).err
+    (repo / f"{pipe}.old").rename(repo / pipe)
+    near(repo, "resume", "--yes", "--max-tasks", "2")
+    assert committed(repo) == ["a", "b"]
+
+
+@pytest.mark.parametrize("pipe", [".git/index", ".git/packed-refs", ".git/refs/heads/batch/demo"])
+def test_what_went_wrong_a_task_put_a_pipe_in_place_of_a_file_of_gits(
+    repo: Path, pipe: str
+) -> None:
+    git(repo, "pack-refs", "--all")
+    plant = f"test -e ../flag || {{ mv {pipe} {pipe}.old; mkfifo {pipe}; }}"
+    write(repo, task("a", f"echo a >src/one; {plant}"))
+    stopped = batch(repo, "start", "--yes", status=1)
+    assert pipe.removeprefix(".git/") in stopped.err
+    assert "is a named pipe" in stopped.err
+    (repo / f"{pipe}.old").rename(repo / pipe)
+    (repo.parent / "flag").touch()
+    near(repo, "resume", "--yes")
+    assert committed(repo) == ["a"]
+
+
+def test_what_went_wrong_a_pipe_in_place_of_a_branch_was_waited_for(repo: Path) -> None:
+    write(repo, task("a", "echo a >src/one"))
+    near(repo, "start", "--yes")
+    git(repo, "switch", "-q", "main")
+    (repo / ".git/refs/heads/batch/demo").unlink()
+    os.mkfifo(repo / ".git/refs/heads/batch/demo")
+    for command in ("status", "list", "report", "verify"):
+        refused = batch(repo, command, status=3)
+        assert "refs/heads/batch/demo" in refused.err
+        assert "is a named pipe" in refused.err
+
+
+def test_pipes_of_the_repository_that_a_worktree_is_of_are_found(
+    repo: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    git(repo, "worktree", "add", "-q", "--detach", str(tree))
+    git_dir = str(repo / ".git/worktrees/tree")
+    assert patience.in_the_way(str(tree), git_dir) is None
+    os.mkfifo(repo / ".git/refs/heads/x")
+    found = patience.in_the_way(str(tree), git_dir)
+    assert found is not None
+    assert (tree / found).samefile(repo / ".git/refs/heads/x")
+    assert patience.in_the_way(str(repo / "src")) == "../.git/refs/heads/x"
+    shutil.rmtree(repo / ".git")
+    assert patience.in_the_way(str(repo / "src")) is None

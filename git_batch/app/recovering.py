@@ -19,6 +19,7 @@ from msgspec import Struct
 from git_batch.app import preconditions
 from git_batch.app.planning import load_plan
 from git_batch.app.session import Session, outside_of_tasks
+from git_batch.app.unrecorded import branch_of
 from git_batch.app.verifying import commit_of, tracking_copies
 from git_batch.core import canonical
 from git_batch.core.chain import ref_name
@@ -119,9 +120,7 @@ def _branch_of(session: Session, batch: BatchId) -> str:
     known = batches.find(session.repo, batch)
     usual = known.branch if known else f"batch/{slug_of(batch)}"
     if session.refs.read(f"refs/heads/{usual}") is None:
-        for name, tip in session.refs.listed("refs/heads/").items():
-            if claimed.batch_part(session.repo.git, tip)[0] == batch:
-                return name
+        return branch_of(session, batch) or usual
     return usual
 
 
@@ -131,7 +130,8 @@ def _by_records(session: Session, branch: str) -> BatchId:
     known = [s for s in here if s.branch == branch]
     if known:
         return known[0].batch_id
-    claimed_by = {claim.batch for claim in claims.listed(session.repo, session.refs).values()}
+    found = claims.listed(session.repo, session.refs).values()
+    claimed_by = {claim.batch for claim in found if isinstance(claim, claims.Claim)}
     lost = sorted(filter(BATCH_ID.match, claimed_by.difference(s.batch_id for s in here)))
     raise PreconditionError(
         f"no commit of '{branch}' has the trailers of a batch",

@@ -21,6 +21,7 @@ from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan
 from git_batch.app.reader import PlanReader
 from git_batch.app.session import Session
+from git_batch.app.unrecorded import refuse_lost, way_to_lost
 from git_batch.core import events as ev
 from git_batch.core.admission import granted_stop
 from git_batch.core.ids import BatchId, Oid
@@ -272,6 +273,8 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
             hints.append("or go on with its batch: git batch status, git batch resume")
         elif its:
             hints.append(f"what its batch did, which has ended: git batch report {its[0].batch_id}")
+        else:
+            hints += way_to_lost(session, branch, tip)
         raise PreconditionError(f"branch '{branch}' exists already, at {tip[:12]}", *hints)
     for other in _in_the_way(session, branch):
         raise PreconditionError(
@@ -318,3 +321,4 @@ def _slug_free(session: Session, slug: str, known: Sequence[batches.Summary]) ->
                 f"go on with it: git batch resume {item.batch_id}",
                 f"or end it for good, keeping everything: git batch abandon {item.batch_id}",
             )
+    refuse_lost(session, slug)

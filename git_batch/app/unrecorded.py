@@ -9,8 +9,10 @@ from msgspec import Struct
 from git_batch.app.session import Session
 from git_batch.core.chain import TRACKING
 from git_batch.core.claims import claim_of
-from git_batch.core.ids import BATCH_ID, BatchId, slug_of
-from git_batch.repo import claimed, remotes
+from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
+from git_batch.errors import RecordError
+from git_batch.repo import batches, claimed, remotes
+from git_batch.repo.claims import on_slug
 
 
 class Unrecorded(Struct, frozen=True):
@@ -46,6 +48,51 @@ def only_fetched(session: Session, named: str) -> list[str]:
         if slug is not None and named in (batch, slug, f"batch/{slug}"):
             ways.append(f"'{remote}' has it: git batch pull {shlex.quote(remote)} {batch}")
     return ways
+
+
+def branch_of(session: Session, batch: BatchId) -> str | None:
+    """Name a branch whose newest trailers are of a batch, its usual one first; None if none is."""
+    heads, usual = session.refs.listed("refs/heads/"), f"batch/{slug_of(batch)}"
+    for name in sorted(heads, key=lambda name: name != f"refs/heads/{usual}"):
+        if claimed.batch_part(session.repo.git, heads[name])[0] == batch:
+            return name.removeprefix("refs/heads/")
+    return None
+
+
+def refuse_lost(session: Session, slug: str) -> None:
+    """Refuse a slug whose batch has lost its record, but neither its claim nor its commits.
+
+    Without commits it is taken for one of a start that died before anything was recorded. Who
+    starts just now records before a commit is made: so the record is looked for last.
+
+    Raises:
+        RecordError: it has; with the way to get it.
+    """
+    claim = on_slug(session.repo, session.refs, slug)
+    if claim is None or _is_recorded(session, claim.batch):
+        return
+    branch = branch_of(session, claim.batch)
+    if branch is not None and not _is_recorded(session, claim.batch):
+        raise RecordError(
+            f"batch '{claim.batch}' has the slug '{slug}', and its record is not here",
+            f"get it: {way_to_record(session, claim.batch, branch)}",
+            "or give the plan another 'slug'",
+        )
+
+
+def _is_recorded(session: Session, batch: BatchId) -> bool:
+    """Tell whether there is a record of a batch, readable or not."""
+    return batches.find(session.repo, batch) is not None
+
+
+def way_to_lost(session: Session, branch: str, tip: Oid) -> list[str]:
+    """Say how to get the record of the batch that a branch's newest commit is of, if it is lost."""
+    batch, _, seen = claimed.batch_part(session.repo.git, tip)
+    if batch is None or not BATCH_ID.match(batch) or seen[-1].oid != tip:
+        return []
+    if _is_recorded(session, batch):
+        return []
+    return [f"or get the record of its batch, '{batch}': {way_to_record(session, batch, branch)}"]
 
 
 def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool = False) -> str:

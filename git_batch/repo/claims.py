@@ -108,6 +108,12 @@ def listed(repo: Repository, refs: Refs) -> dict[str, Claim | GitError]:
     return found
 
 
+def on_slug(repo: Repository, refs: Refs, slug: str) -> Claim | None:
+    """Read who claims a slug in this repository; None if nobody does, or it can't be read."""
+    held = refs.read(claim_ref(slug))
+    return None if held is None else _read_or_none(repo, held)
+
+
 def take(
     repo: Repository,
     refs: Refs,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH, task, tasks, write
+from tests.e2e.job import BRANCH, committed, refs, task, tasks, write
 from tests.e2e.near import TASKS, by_hand, finished, near, record
 
 
@@ -212,3 +212,52 @@ def test_what_went_wrong_resume_knew_of_no_batch_where_the_record_was_deleted(to
     git(top, "update-ref", "-d", ref)
     (hint,) = near(top, "resume", status=3).hints
     assert hint == "get it: git batch recover batch/demo"
+
+
+@pytest.mark.parametrize("on", ["main", BRANCH])
+def test_what_went_wrong_a_slug_was_taken_from_a_batch_that_lost_its_record(
+    repo: Path, on: str
+) -> None:
+    write(repo, task("a", "echo a >src/one"), task("b", "echo b >src/two"))
+    near(repo, "start", "--yes", "--max-tasks", "1", status=1)
+    ref = record(repo)
+    git(repo, "update-ref", "-d", ref)
+    git(repo, "switch", "-q", on)
+    before = refs(repo)
+    for more in ((), ("--branch", "other")):
+        refused = near(repo, "start", "--yes", *more, status=3)
+        batch_id = ref.rpartition("/")[2]
+        assert f"batch '{batch_id}' has the slug 'demo', and its record is not here" in refused.err
+        assert refused.hints == [
+            f"get it: git batch recover {BRANCH}",
+            "or give the plan another 'slug'",
+        ]
+    assert refs(repo) == before
+    near(repo, "recover", BRANCH)
+    git(repo, "switch", "-q", BRANCH)
+    near(repo, "resume", "--yes", "--max-tasks", "9")
+    assert committed(repo) == ["a", "b"]
+
+
+def test_what_went_wrong_no_way_to_the_record_was_told_of_a_branch_that_is_taken(
+    repo: Path,
+) -> None:
+    write(repo, task("a", "echo a >src/one"))
+    near(repo, "start", "--yes")
+    ref = record(repo)
+    git(repo, "update-ref", "-d", ref)
+    git(repo, "switch", "-q", "main")
+    refused = near(repo, "start", "--yes", status=3)
+    batch_id = ref.rpartition("/")[2]
+    way = f"or get the record of its batch, '{batch_id}': git batch recover {BRANCH}"
+    assert refused.hints == ["give the batch another branch with '--branch NAME'", way]
+    near(repo, "start", "--yes", "--branch", "other")
+
+
+def test_a_slug_is_free_whose_lost_batch_has_no_commits(repo: Path) -> None:
+    write(repo, task("a", "test -e ../flag && echo a >src/one"))
+    near(repo, "start", "--yes", status=1)
+    git(repo, "update-ref", "-d", record(repo))
+    git(repo, "switch", "-q", "main")
+    (repo.parent / "flag").touch()
+    near(repo, "start", "--yes", "--branch", "other")

@@ -16,6 +16,7 @@ from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.errors import BatchError, GitError, UsageError
 from git_batch.repo import attempts, claims, history, journal
 from git_batch.repo.locks import Holder
+from git_batch.repo.trees import patch
 from git_batch.views.common import Around, Kept
 
 Logs = Callable[[TaskId, int], bytes | None]
@@ -123,9 +124,7 @@ def task_diff(session: Session, state: BatchState, task: TaskId, n: int | None) 
                 f"the work of attempt {wanted[-1].n} of '{task}' is not here any more",
                 "'git batch prune' dropped it, or it was kept in another clone",
             )
-    return session.repo.git.run(
-        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{new}^", new]
-    )
+    return patch(session.repo.git, f"{new}^", new)
 
 
 def _stands_for(item: TaskRecord | InFlight | None) -> Oid | None:

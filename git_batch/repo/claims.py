@@ -29,6 +29,7 @@ from git_batch.repo.treewrite import write_paths
 NAMESPACE = "refs/batch/claims/"
 _WHOLE = "@"
 """What stands for a task in the claim on a whole slug; no task can be called that."""
+_ALONE = "--no-recurse-submodules"
 _HOST, _WORKTREE, _SINCE = "Batch-Host", "Batch-Worktree", "Batch-Since"
 
 
@@ -262,7 +263,7 @@ class RemoteClaims:
             raise GitError(f"could not release the claim on '{task}' on '{self.remote}'")
 
     def _push(self, refspec: str, lease: str) -> Result:
-        return self._repo.git.call(["push", "--quiet", lease, self.remote, refspec])
+        return self._repo.git.call(["push", "--quiet", _ALONE, lease, self.remote, refspec])
 
     def _ask(self, ref: str) -> Oid | None:
         """Read a claim on the remote, and fetch what it names."""
@@ -276,6 +277,6 @@ class RemoteClaims:
         lines = (line.split("\t") for line in os.fsdecode(found.stdout).split("\n") if line)
         named = {ref: Oid(oid) for oid, ref in lines if ref.startswith(NAMESPACE)}
         if named:
-            fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", self.remote]
-            self._repo.git.run([*fetch, *dict.fromkeys(named.values())])
+            fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", _ALONE]
+            self._repo.git.run([*fetch, self.remote, *dict.fromkeys(named.values())])
         return named

@@ -29,6 +29,7 @@ from git_batch.repo.authority import with_signatures
 from git_batch.repo.claimed import by_claims, read_alike
 from git_batch.repo.git import Git
 from git_batch.repo.objects import EMPTY_TREE, PLAIN, AbsentError, ObjectReader, seen_of
+from git_batch.repo.status import ALL_SUBMODULES
 
 __all__ = ["AUDIT", "Drift", "Verdict", "verdict"]
 
@@ -283,6 +284,7 @@ class _Changes:
     def _ask(self) -> None:
         # Old and new names, no guess at renames, no attributes, no program of the person's.
         args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff"]
+        args.append(ALL_SUBMODULES)
         lines = "".join(f"{old} {new}\n" for old, new in dict.fromkeys(self._pairs.values()))
         try:
             self._output = self._git.run(args, input=lines.encode(), env=PLAIN) if lines else b""

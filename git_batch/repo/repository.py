@@ -29,7 +29,7 @@ from git_batch.errors import BatchError, GitError, PreconditionError, UsageError
 from git_batch.repo.git import Git, Result
 from git_batch.repo.here import here
 from git_batch.repo.patience import refuse_pipes
-from git_batch.repo.status import STATUS, Entry, parse
+from git_batch.repo.status import ALL_SUBMODULES, STATUS, Entry, parse
 from git_batch.repo.wholefile import read
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ class Repository:
 
     def dirty(self) -> Dirt:
         """List what differs from HEAD and what is untracked, by one scan."""
-        output = self.git.run([*STATUS, "--ignore-submodules=none"])
+        output = self.git.run([*STATUS, ALL_SUBMODULES])
         entries = list(parse(output))
         return Dirt(
             tuple(entry for entry in entries if not entry.untracked),

@@ -16,6 +16,10 @@ from git_batch.errors import GitError
 
 STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames")
 
+ALL_SUBMODULES = "--ignore-submodules=none"
+"""For whatever compares: else git asks the working tree's `.gitmodules`, which a task may have
+written, what to pass over, and fails where that file is broken."""
+
 
 class Entry(Struct, frozen=True):
     """One line of status.

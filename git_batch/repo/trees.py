@@ -16,8 +16,10 @@ from msgspec import Struct
 
 from git_batch.core.ids import Oid
 from git_batch.errors import FSCK, GitError
+from git_batch.repo.git import Git
 from git_batch.repo.libgit2 import UNREADABLE, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE, entries
+from git_batch.repo.status import ALL_SUBMODULES
 
 DIRECTORY = 0o040000
 SYMLINK = 0o120000
@@ -96,6 +98,15 @@ def _diff(objects: pygit2.Repository, old: Oid, new: Oid) -> tuple[Change, ...]:
     """Compare two trees once for what is asked of a task: its scope, its index, its end."""
     changes = _walk(objects, bytes.fromhex(old), bytes.fromhex(new), b"")
     return tuple(sorted(changes, key=lambda change: change.path))
+
+
+def patch(git: Git, old: str, new: str) -> bytes:
+    """Write what differs between two commits or trees for people, all of it and by git alone.
+
+    Submodules too: a `.gitmodules` can ask git to pass over them, and a task may write that file.
+    """
+    told = ["--no-ext-diff", "--no-textconv", "--no-color"]
+    return git.run(["diff", *told, ALL_SUBMODULES, "--submodule=short", old, new])
 
 
 def lookup(objects: pygit2.Repository, tree: Oid, path: bytes) -> tuple[int, Oid] | None:

@@ -14,7 +14,7 @@ from git_batch.core import events as ev
 from git_batch.core.attempt import Failure, LogRef, Usage
 from git_batch.core.model import Actor, InFlight, Task
 from git_batch.core.standing import Outcome
-from git_batch.repo.trees import paths_of
+from git_batch.repo.trees import patch, paths_of
 from git_batch.run.commands import BLOCKED_STATUS, FEEDBACK, limits
 from git_batch.run.context import RunContext
 from git_batch.run.process import Ended, How
@@ -52,9 +52,7 @@ class Reviewer:
         assert flight.tree is not None
         if task.review == HUMAN:
             return HandedOver()
-        c.files.diff.write_bytes(
-            c.repo.git.run(["diff", "--no-ext-diff", "--no-textconv", flight.parent, flight.tree])
-        )
+        c.files.diff.write_bytes(patch(c.repo.git, flight.parent, flight.tree))
         env = {**c.files.environment(task, flight), "BATCH_DIFF": str(c.files.diff)}
         argv = c.files.check(task, flight, task.review)
         self._tasks.begin_review(flight)

@@ -233,8 +233,13 @@ def make(folder: Path, plan: str = PLAN) -> Scene:
 
 @contextmanager
 def copied(scene: Scene, folder: Path) -> Iterator[Scene]:
-    """Copy a repository; the copy goes if all went well, else it stays to be looked at."""
-    shutil.copytree(scene.top, folder / "repo", symlinks=True)
+    """Copy a repository; the copy goes if all went well, else it stays to be looked at.
+
+    Another process does it: one that copies has `batch/run.lock` open, and the commands that other
+    threads of this one have started would take it for a run that they are a task of.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", str(scene.top), str(folder / "repo")], check=True)
     copy = Scene(folder)
     os.mkfifo(copy.gate)
     yield copy

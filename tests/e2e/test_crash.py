@@ -273,6 +273,25 @@ def stopped(killer: Killer, scene: Scene) -> Scene:
     return scene
 
 
+def test_what_went_wrong_a_test_that_copied_was_taken_for_a_run_by_what_others_started(
+    scene: Scene, place: Path
+) -> None:
+    opened: list[str] = []
+    listening = True
+
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        if listening and event == "open":
+            opened.append(str(args[0]))
+
+    (scene.top / ".git/batch").mkdir()
+    (scene.top / ".git/batch/run.lock").touch()
+    sys.addaudithook(note)  # there is no way to take it back
+    with scenes.copied(scene, place / "copy") as copy:
+        listening = False
+        assert (copy.top / ".git/batch/run.lock").exists()
+    assert not [path for path in opened if path.endswith("run.lock")]
+
+
 @pytest.mark.parametrize("decision", ["rebase", "undo"])
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_a_decision_that_moves_the_branch_is_made_once_wherever_it_is_killed(

@@ -3,8 +3,9 @@
 libgit2 (1.9) takes no notice of the end of a compressed file that ends before its content does. It
 asks for more again and again, deaf to signals, so nothing would end a command that reads such an
 object (a power cut leaves them, a copy that was broken off, a bad disk). So the file of an object
-that is in no pack is looked through before libgit2 reads it: a third of what that takes. Only those
-in this repository are; not in what it borrows from.
+that is in no pack is looked through before libgit2 reads it, once: a third of what that takes. Only
+those in this repository are; not in what it borrows from. Those that we have just written, too:
+libgit2 takes a file that is there already for written.
 
 What libgit2 reads by itself (while it merges, say) is not looked at: what these trees lead to is
 for git to tell.
@@ -19,6 +20,7 @@ from typing import Any
 from git_batch.repo.libgit2 import pygit2
 
 _AT_ONCE = 1 << 16
+_REMEMBERED = 10_000
 
 
 class BreaksOffError(pygit2.GitError):
@@ -34,6 +36,7 @@ class Objects(pygit2.Repository):
     def __init__(self, git_dir: str, common_dir: str) -> None:
         super().__init__(git_dir)
         self._folder = os.path.join(common_dir, "objects")
+        self._whole: set[str] = set()
 
     def __getitem__(self, key: Any) -> pygit2.Object:
         """Read an object by its id; KeyError if it is not here."""
@@ -52,6 +55,8 @@ class Objects(pygit2.Repository):
 
     def _refuse_torn(self, oid: Any) -> None:
         name = str(oid)
+        if name in self._whole:
+            return
         path = os.path.join(self._folder, name[:2], name[2:])
         try:
             torn = breaks_off(path)
@@ -59,6 +64,9 @@ class Objects(pygit2.Repository):
             return
         if torn:
             raise BreaksOffError(f"its file breaks off: '{path}'")
+        if len(self._whole) >= _REMEMBERED:
+            self._whole.clear()
+        self._whole.add(name)
 
 
 def breaks_off(path: str) -> bool:

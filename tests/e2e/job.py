@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from git_batch.cli.main import main
+from git_batch.repo.environment import variables
 from tests.conftest import git
 from tests.e2e.scene import environment
 
@@ -131,18 +132,9 @@ def here(
         status: None takes any.
     """
     out, err = io.StringIO(), io.StringIO()
-    before = {name: os.environ.get(name) for name in env or {}}
-    os.environ.update(env or {})
-    try:
-        told_to = (contextlib.redirect_stdout(out), contextlib.redirect_stderr(err))
-        with contextlib.chdir(top), told_to[0], told_to[1]:
-            done = Done(main(args), out.getvalue(), err.getvalue())
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    told_to = (contextlib.redirect_stdout(out), contextlib.redirect_stderr(err))
+    with variables(env or {}), contextlib.chdir(top), told_to[0], told_to[1]:
+        done = Done(main(args), out.getvalue(), err.getvalue())
     assert status in (None, done.status), done
     assert "Traceback" not in done.out + done.err
     return done

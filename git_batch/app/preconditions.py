@@ -62,21 +62,6 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     raise PreconditionError(f"{what}, which is {where}", way_to(branch, there))
 
 
-def cleared_up(
-    session: Session,
-    slug: str,
-    branch: str,
-    batch: BatchId | None,
-    note: Callable[[str], None],
-) -> None:
-    """Put away what a crash left in the way of what is written next; under the run lock only.
-
-    Both what `locks_cleared_up` and `objects_cleared_up` do.
-    """
-    locks_cleared_up(session, slug, branch, batch, note)
-    objects_cleared_up(session, note)
-
-
 def locks_cleared_up(
     session: Session,
     slug: str,

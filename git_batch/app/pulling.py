@@ -113,9 +113,9 @@ def _take(session: Session, remote: str, one: Fetched, at: datetime) -> Pulled:
         # What is ahead here stays so; its branch may still have to follow.
         ahead = here if relation is Relation.AHEAD else None
         theirs = _read(session, one.batch, ahead or one.there)
-        preconditions.cleared_up(
-            session, theirs.header.slug, theirs.header.branch, None, session.note
-        )
+        slug, branch = theirs.header.slug, theirs.header.branch
+        preconditions.locks_cleared_up(session, slug, branch, None, session.note)
+        preconditions.objects_cleared_up(session, session.note)
         tip = session.refs.read(theirs.ref)
         untracked = _may_follow(session, theirs, tip)
         changed = theirs.record != here

@@ -76,7 +76,8 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
     case = _case(session, named, at)
     with RunLock(session.repo, case.batch, at):
         slug = slug_of(case.batch)
-        preconditions.cleared_up(session, slug, case.branch, case.batch, session.note)
+        preconditions.locks_cleared_up(session, slug, case.branch, case.batch, session.note)
+        preconditions.objects_cleared_up(session, session.note)
         current, aside = lostevents.readable_ref(session.repo, session.refs, case.name)
         said = [f"put aside: the ref's file, which could not be read, is now '{aside}'"]
         said = [*(said if aside else []), *_mended(case, current)]

@@ -202,7 +202,8 @@ def _begin(
 ) -> Journal:
     """Claim the slug, write the beginning of the record, and make the branch."""
     plan, branch, who = proposal.plan, proposal.authorization.branch, proposal.who
-    preconditions.cleared_up(session, plan.slug, branch, None, tools.progress.note)
+    preconditions.locks_cleared_up(session, plan.slug, branch, None, tools.progress.note)
+    preconditions.objects_cleared_up(session, tools.progress.note)
     claim(session, plan.slug, batch, who, at)
     journal = Journal.create(session.repo, session.refs, plan, who=who, runner=runner)
     _record(session, journal, batch, proposal, at)

@@ -21,14 +21,13 @@ from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan
 from git_batch.app.reader import PlanReader
 from git_batch.app.session import Session
-from git_batch.app.unrecorded import refuse_lost, way_to_lost
 from git_batch.core import events as ev
 from git_batch.core.admission import granted_stop
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Plan
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError, RecordError, UsageError
-from git_batch.repo import batches, fingerprint, trust
+from git_batch.repo import batches, claims, fingerprint, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
@@ -103,11 +102,16 @@ def propose(
         untracked=untracked,
         fingerprint=fingerprint.take(session.repo, plan, here.base),
     )
+    _refuse_vain(request, authorization, at)
+    return Proposal(loaded, authorization, here.head, here.who)
+
+
+def _refuse_vain(request: StartRequest, authorization: Authorization, at: datetime) -> None:
+    """Refuse bounds within which nothing would run."""
     stop = granted_stop(authorization, at)
     if stop is not None:
         named = f" {shlex.quote(request.plan)}" if request.plan else ""
         raise nothing_would_run(stop, f"git batch start{named}", "N")
-    return Proposal(loaded, authorization, here.head, here.who)
 
 
 class _Here(Struct, frozen=True):
@@ -275,6 +279,8 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
         elif its:
             hints.append(f"what its batch did, which has ended: git batch report {its[0].batch_id}")
         else:
+            from git_batch.app.unrecorded import way_to_lost  # rarely needed
+
             hints += way_to_lost(session, branch, tip)
         raise PreconditionError(f"branch '{branch}' exists already, at {tip[:12]}", *hints)
     for other in _in_the_way(session, branch):
@@ -317,9 +323,10 @@ def _slug_free(session: Session, slug: str, known: Sequence[batches.Summary]) ->
             live = holder(batch_lock(session.repo, item.batch_id))
             if live is not None:
                 raise busy(live)
-            raise PreconditionError(
-                f"batch '{item.batch_id}' has the slug '{slug}' and isn't finished",
-                f"go on with it: git batch resume {item.batch_id}",
-                f"or end it for good, keeping everything: git batch abandon {item.batch_id}",
-            )
-    refuse_lost(session, slug)
+            why = f"batch '{item.batch_id}' has the slug '{slug}' and isn't finished"
+            raise claims.taken(why, item.batch_id)
+    held = claims.on_slug(session.repo, session.refs, slug)
+    if held is not None:
+        from git_batch.app.unrecorded import refuse_lost  # rarely needed
+
+        refuse_lost(session, slug, held.batch)

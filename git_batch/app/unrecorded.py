@@ -12,7 +12,6 @@ from git_batch.core.claims import claim_of
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.errors import RecordError
 from git_batch.repo import batches, claimed, remotes
-from git_batch.repo.claims import on_slug
 
 
 class Unrecorded(Struct, frozen=True):
@@ -59,8 +58,8 @@ def branch_of(session: Session, batch: BatchId) -> str | None:
     return None
 
 
-def refuse_lost(session: Session, slug: str) -> None:
-    """Refuse a slug whose batch has lost its record, but neither its claim nor its commits.
+def refuse_lost(session: Session, slug: str, batch: BatchId) -> None:
+    """Refuse a slug that a batch claims which has lost its record, but not its commits.
 
     Without commits it is taken for one of a start that died before anything was recorded. Who
     starts just now records before a commit is made: so the record is looked for last.
@@ -68,14 +67,13 @@ def refuse_lost(session: Session, slug: str) -> None:
     Raises:
         RecordError: it has; with the way to get it.
     """
-    claim = on_slug(session.repo, session.refs, slug)
-    if claim is None or _is_recorded(session, claim.batch):
+    if _is_recorded(session, batch):
         return
-    branch = branch_of(session, claim.batch)
-    if branch is not None and not _is_recorded(session, claim.batch):
+    branch = branch_of(session, batch)
+    if branch is not None and not _is_recorded(session, batch):
         raise RecordError(
-            f"batch '{claim.batch}' has the slug '{slug}', and its record is not here",
-            f"get it: {way_to_record(session, claim.batch, branch)}",
+            f"batch '{batch}' has the slug '{slug}', and its record is not here",
+            f"get it: {way_to_record(session, batch, branch)}",
             "or give the plan another 'slug'",
         )
 

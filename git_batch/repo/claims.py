@@ -162,14 +162,15 @@ def _refuse_rivals(repo: Repository, slug: str, batch: BatchId) -> None:
     for other in batches.listed(repo):
         if other.slug == slug and other.batch_id != batch and (other.unfinished or other.error):
             what = f"the claim on slug '{slug}' is damaged, and may be that of batch"
-            raise _taken(f"{what} '{other.batch_id}'", other.batch_id)
+            raise taken(f"{what} '{other.batch_id}'", other.batch_id)
 
 
 def _foreign(slug: str, other: Claim) -> PreconditionError:
-    return _taken(f"slug '{slug}' is claimed by {other}, in '{other.worktree}'", other.batch)
+    return taken(f"slug '{slug}' is claimed by {other}, in '{other.worktree}'", other.batch)
 
 
-def _taken(why: str, other: BatchId) -> PreconditionError:
+def taken(why: str, other: BatchId) -> PreconditionError:
+    """Refuse a slug that another batch has, with the two ways to be free of it."""
     return PreconditionError(
         why,
         f"go on with it: git batch resume {other}",

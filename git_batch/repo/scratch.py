@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from git_batch.repo import fencefile, index, worktree
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Repository
-from git_batch.repo.wholefile import read
+from git_batch.repo.wholefile import read_small
 
 _FILES = (
     worktree.INDEX,
@@ -59,7 +59,7 @@ class Scratch:
         self._index_was = _look(self._index)
         base = _same_content(self._known[self._base])
         if self._before[0] != base:
-            self._before = (base, _content(self._base, _IN_MEMORY))
+            self._before = (base, _content(self._base))
         self._remembered = _content(self._memory)
 
     def spoilt(self) -> tuple[list[str], bool]:
@@ -119,13 +119,12 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def _content(path: str, most: int | None = None) -> bytes | None:
-    """Read a file; None if there is none, or it has more than so many bytes."""
+def _content(path: str) -> bytes | None:
+    """Read a file; None if there is none, or it is too large to be kept in memory."""
     try:
-        content = read(path, None if most is None else most + 1)
+        return read_small(path, _IN_MEMORY)
     except OSError:
         return None
-    return None if most is not None and len(content) > most else content
 
 
 def _make(path: str, content: bytes) -> None:

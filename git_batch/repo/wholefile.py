@@ -32,6 +32,19 @@ def read(path: str | bytes, most: int | None = None, *, flags: int = 0) -> bytes
         os.close(fd)
 
 
+def read_small(path: str, most: int) -> bytes | None:
+    """Read a file; None, and nothing is read, if it has more than `most` bytes.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return None if os.fstat(fd).st_size > most else read_open(fd)
+    finally:
+        os.close(fd)
+
+
 def read_open(fd: int, most: int | None = None) -> bytes:
     """Read an open file from where it stands; the rest as of `read`."""
     step = min(max(os.fstat(fd).st_size + 1, _LITTLE), _AT_ONCE)

@@ -35,7 +35,7 @@ from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup
 from git_batch.repo.untouched import is_untouched
-from git_batch.repo.wholefile import read
+from git_batch.repo.wholefile import read, read_small
 
 INDEX, BASE, EXCLUDES = "scan.index", "scan.base", "scan.excludes"
 """Names of the scratch files: the private index, what it was made from, and more to ignore."""
@@ -232,10 +232,10 @@ class Scanner:
 
     def _readable(self) -> bool:
         try:
-            content = read(self.private, _IN_PROCESS + 1)
+            content = read_small(self.private, _IN_PROCESS)
         except FileNotFoundError:
             return False
-        return len(content) <= _IN_PROCESS and not any(mark in content for mark in _UNREADABLE)
+        return content is not None and not any(mark in content for mark in _UNREADABLE)
 
     def _untouched(self) -> bool:
         """Say whether nothing differs from the private index; False where there is any doubt."""

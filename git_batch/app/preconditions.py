@@ -11,7 +11,7 @@ from git_batch.app.session import Session
 from git_batch.core.chain import RECORDS
 from git_batch.core.codec import quote
 from git_batch.core.ids import BatchId
-from git_batch.core.model import BatchState, Plan, Task
+from git_batch.core.model import BatchState, Plan, Task, within
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
@@ -173,7 +173,7 @@ def _untracked(refused: list[bytes], *, allow_untracked: bool) -> PreconditionEr
 
 def still_clean(session: Session, accepted: Sequence[bytes]) -> Dirt:
     """List what a resumed run would take for a task's work although nothing is in flight."""
-    dirt, known = session.repo.dirty(), _among(accepted)
+    dirt, known = session.repo.dirty(), within(accepted)
     files = (f for entry in dirt.untracked for f in _files_below(session, entry))
     return Dirt(dirt.tracked, tuple(f for f in files if not known(f)))
 
@@ -193,7 +193,7 @@ def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) ->
     """
     if not dirt:
         return
-    known = _among(accepted)
+    known = within(accepted)
     staged = {e.path for e in dirt.tracked if e.only_added and known(e.path)}
     paths = [*(e.path for e in dirt.tracked), *dirt.untracked]
     rest = [path for path in paths if path not in staged]
@@ -203,11 +203,6 @@ def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) ->
         *hints,
         *(setaside.ways(session.repo, rest) if rest else ()),
     )
-
-
-def _among(accepted: Sequence[bytes]) -> Callable[[bytes], bool]:
-    files, folders = set(accepted), tuple(p for p in accepted if p.endswith(b"/"))
-    return lambda path: path in files or (path + b"/").startswith(folders)
 
 
 def _files_below(session: Session, entry: bytes) -> list[bytes]:

@@ -11,7 +11,7 @@ of whom) is never stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
@@ -264,6 +264,13 @@ def holds(authorization: Authorization, former: Sequence[Line]) -> bool:
 def accepted(authorization: Authorization | None) -> tuple[bytes, ...]:
     """Give the untracked paths that a person accepted when they confirmed."""
     return authorization.untracked if authorization else ()
+
+
+def within(paths: Iterable[bytes]) -> Callable[[bytes], bool]:
+    """Give what tells whether a path is one of these, or lies in one that ends with a slash."""
+    known = frozenset(paths)
+    folders = tuple(path for path in known if path.endswith(b"/"))
+    return lambda path: path in known or (path + b"/").startswith(folders)
 
 
 class BatchState(Struct, frozen=True):

@@ -27,6 +27,7 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from git_batch.core.ids import Oid
+from git_batch.core.model import within
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
 from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
@@ -71,8 +72,7 @@ class Scanner:
         self.base = os.path.join(repo.scratch, BASE)
         self.problems: tuple[bytes, ...] = ()
         self.raw = False
-        self._files = frozenset(path for path in excluded if not path.endswith(b"/"))
-        self._folders = tuple(path for path in excluded if path.endswith(b"/"))
+        self._excluded, self._covers = tuple(excluded), within(excluded)
         self._options = self._exclude() if excluded else ()
         self._env = {"GIT_INDEX_FILE": self.private}
         self._tip: Oid | None = None
@@ -198,7 +198,7 @@ class Scanner:
 
     def is_excluded(self, path: bytes) -> bool:
         """Say whether a path is one of the person's untracked ones, or in such a directory."""
-        return path in self._files or (path + b"/").startswith(self._folders)
+        return self._covers(path)
 
     def git(self, args: Sequence[str | bytes], input: bytes | None = None) -> bytes:
         """Run git on the private index, with the excluded paths ignored."""
@@ -310,7 +310,7 @@ class Scanner:
         content = b""
         if os.path.isfile(own):
             content = read(own) + b"\n"
-        patterns = (pattern(name) for name in (*self._files, *self._folders))
+        patterns = (pattern(name) for name in self._excluded)
         with open(path, "wb") as file:
             file.write(content + b"".join(sorted(p + b"\n" for p in patterns if p)))
         return "-c", f"core.excludesFile={path}"

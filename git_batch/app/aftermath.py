@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
 from git_batch.repo.fence import PutBack, Watch, shown
-from git_batch.repo.here import here
+from git_batch.repo.here import git_dir_above, here
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Layout, Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
@@ -199,9 +199,7 @@ class _Case(Struct, frozen=True):
         """Take what is there as the person's; tell it."""
         copies = self.watch.copy_known(found)
         where = f"; what they were is in '{self._shown(copies)}'" if copies else ""
-        names = ", ".join(f"'{self._shown(path)}'" for path in found[:_LISTED])
-        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-        self.tell([f"a person kept as they are: {names}{more}{where}"], note)
+        self.tell([f"a person kept as they are: {_named(map(self._shown, found))}{where}"], note)
 
     def take_back(self) -> list[str]:
         """Take out of the person's index what the command staged and may not; say so.
@@ -214,13 +212,8 @@ class _Case(Struct, frozen=True):
         scanner = Scanner(self.repo, tuple(map(os.fsencode, self.armed.untracked)))
         scanner.person.recover(scanner.private)
         found = scanner.take_back(Oid(asked.stdout.decode().strip()))
-        if not found:
-            return []
-        names = ", ".join(f"'{quote(path)}'" for path in found[:_LISTED])
-        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-        return [
-            f"staged though accepted as untracked, so taken out of the index again: {names}{more}"
-        ]
+        why = "staged though accepted as untracked, so taken out of the index again"
+        return [f"{why}: {_named(map(quote, found))}"] if found else []
 
     def refusal(self, found: Sequence[str]) -> PreconditionError:
         """Name what differs, and the ways out."""
@@ -264,6 +257,13 @@ class _Case(Struct, frozen=True):
         return quote(os.fsencode(shown(path, self.repo.layout.top)))
 
 
+def _named(paths: Iterable[str]) -> str:
+    """Name paths in a sentence, not too many of them."""
+    named = [f"'{path}'" for path in paths]
+    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
+    return ", ".join(named[:_LISTED]) + more
+
+
 def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:
     """Open the case of a killed run; None if there is none.
 
@@ -287,30 +287,8 @@ def _found(start: str, environ: Mapping[str, str]) -> Layout | None:
     Only what our own files need is looked for; whether git would work here is git's to say.
     """
     named = environ.get("GIT_DIR")
-    git_dir = os.path.join(start, named) if named else _above(os.path.realpath(start))
+    git_dir = os.path.join(start, named) if named else git_dir_above(os.path.realpath(start))
     if git_dir is None:
         return None
     layout = Layout(start, os.path.realpath(git_dir), os.path.realpath(git_dir), "sha1")
     return layout if fencefile.is_armed(layout) else None
-
-
-def _above(folder: str) -> str | None:
-    while True:
-        place = os.path.join(folder, ".git")
-        if os.path.isdir(place):
-            return place
-        if os.path.isfile(place):
-            said = _git_file(place)
-            return os.path.join(folder, said) if said else None
-        if folder == os.path.dirname(folder):
-            return None
-        folder = os.path.dirname(folder)
-
-
-def _git_file(path: str) -> str:
-    """Read which directory a `.git` file names; empty if it can't be told."""
-    try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read(1 << 16).partition(b"gitdir:")[2].strip())
-    except OSError:
-        return ""

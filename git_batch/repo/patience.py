@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from git_batch.errors import GitError
+from git_batch.repo.here import git_dir_above
 
 PATIENCE = 2.0
 """Seconds after which what git may be waiting for is looked for."""
@@ -136,7 +137,7 @@ def in_the_way(top: str, git_dir: str | None = None) -> str | None:
         top: the directory that it works on.
         git_dir: its repository, if it was told; else that which `top` lies in.
     """
-    for path in _opened(top, git_dir or _discovered(top)):
+    for path in _opened(top, git_dir or git_dir_above(top)):
         if is_pipe(path):
             return os.path.relpath(path, top)
     return None
@@ -152,16 +153,6 @@ def _opened(top: str, git_dir: str | None) -> Iterator[str]:
         with suppress(ValueError):
             folders.remove(".git")
         yield from (os.path.join(folder, name) for name in _READ.intersection(files))
-
-
-def _discovered(start: str) -> str | None:
-    """Find the repository that a directory lies in, as git does, but reading nothing."""
-    folder, above = start, os.path.dirname(start)
-    while not os.path.isdir(os.path.join(folder, ".git")):
-        if folder == above:
-            return None
-        folder, above = above, os.path.dirname(above)
-    return os.path.join(folder, ".git")
 
 
 def _common(git_dir: str) -> str:

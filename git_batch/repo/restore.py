@@ -110,9 +110,10 @@ class _Work:
     def run(self) -> None:
         """Do steps 1 to 4; afterwards the private index equals the tip."""
         found = diff(self.objects, self.tip, self.scanner.scan(self.also))
-        mine = [change for change in found if self._is_attempts(change)]
-        taken = {change.path for change in mine}
-        others = [change for change in found if change.path not in taken]
+        self.done.completed = [change.path for change in found if self._is_unfinished(change)]
+        half = set(self.done.completed)
+        mine = [c for c in found if self._is_attempts(c) or c.path in half]
+        others = [c for c in found if not self._is_attempts(c) and c.path not in half]
         for path in self.scanner.problems:
             self._keep(path.rstrip(b"/"))
         problems = {path.rstrip(b"/") for path in self.scanner.problems}
@@ -127,15 +128,18 @@ class _Work:
             self._keep_hidden()
 
     def _is_attempts(self, change: Change) -> bool:
-        """Say whether what is there is what the snapshot holds, or left of putting that back."""
+        """Say whether what is there now is what the snapshot holds."""
         snapshot = self.attempt.get(change.path)
-        if snapshot is None:
+        return snapshot is not None and (snapshot.new_mode, snapshot.new_oid) == (
+            change.new_mode,
+            change.new_oid,
+        )
+
+    def _is_unfinished(self, change: Change) -> bool:
+        """Say whether what is there is left of putting the attempt's change back."""
+        if not self.begun or change.path not in self.attempt or self._is_attempts(change):
             return False
-        if (snapshot.new_mode, snapshot.new_oid) == (change.new_mode, change.new_oid):
-            return True
-        broken = self.begun and change.old_mode not in (0, GITLINK) and self._broke_off(change)
-        self.done.completed += [change.path] if broken else []
-        return broken
+        return change.old_mode not in (0, GITLINK) and self._broke_off(change)
 
     def _broke_off(self, change: Change) -> bool:
         """Say whether nothing is there but the beginning of the file that git writes there."""

@@ -77,14 +77,7 @@ def write_paths(
             below.setdefault(name, {})[rest] = value
         else:
             here[name] = value
-    with writing("a tree"):
-        try:
-            tree = objects[base] if base is not None else None
-        except UNREADABLE:
-            if not pass_damaged:
-                raise
-            tree = None
-    builder = objects.TreeBuilder(tree) if isinstance(tree, pygit2.Tree) else objects.TreeBuilder()
+    builder = _builder(objects, base, pass_damaged=pass_damaged)
     for name, inner in below.items():
         old = _id_of(builder, name) if name not in here else None
         sub = write_paths(objects, old, inner, pass_damaged=pass_damaged)
@@ -96,6 +89,19 @@ def write_paths(
             builder.remove(name)
     with writing("a tree"):
         return builder.write()
+
+
+def _builder(
+    objects: pygit2.Repository, base: pygit2.Oid | None, *, pass_damaged: bool
+) -> pygit2.TreeBuilder:
+    with writing("a tree"):
+        try:
+            tree = objects[base] if base is not None else None
+        except UNREADABLE:
+            if not pass_damaged:
+                raise
+            tree = None
+    return objects.TreeBuilder(tree) if isinstance(tree, pygit2.Tree) else objects.TreeBuilder()
 
 
 def _id_of(builder: pygit2.TreeBuilder, name: str) -> pygit2.Oid | None:

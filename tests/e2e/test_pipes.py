@@ -131,3 +131,15 @@ def test_pipes_of_the_repository_that_a_worktree_is_of_are_found(
     assert patience.in_the_way(str(repo / "src")) == "../.git/refs/heads/x"
     shutil.rmtree(repo / ".git")
     assert patience.in_the_way(str(repo / "src")) is None
+
+
+def test_what_went_wrong_a_pipe_was_not_looked_for_where_a_linked_tree_belongs(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    tree = repo.parent / "tree"
+    git(repo, "worktree", "add", "-q", str(tree))
+    (repo / ".git/config").rename(repo / ".git/config.old")
+    os.mkfifo(repo / ".git/config")
+    said = near(tree, "status", status=None)
+    assert f"'../repo/.git/config' {SAID}" in said.err

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError
 from git_batch.repo import commits
-from git_batch.repo.libgit2 import FileMode, pygit2
+from git_batch.repo.libgit2 import FileMode
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from git_batch.repo.trees import lookup, read_blob
@@ -101,7 +101,7 @@ class LogStore:
         """Keep an attempt's log; an empty one is none."""
         if text:
             oid = write_blob(self._repo, text)
-            self._waiting[log_path(place, task, n)] = (oid, int(FileMode.BLOB))
+            self._waiting[log_path(place, task, n)] = (oid, FileMode.BLOB)
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:
         """Move the ref to all that was put, unless that was done less than `OFTEN` ago.
@@ -113,11 +113,11 @@ class LogStore:
         old = self._refs.read(self._ref)
         base = None
         with suppress(GitError):
-            base = pygit2.Oid(hex=commits.read(self._repo, old).tree) if old else None
-        tree = write_paths(self._repo.objects, base, self._waiting, pass_damaged=True)
+            base = commits.read(self._repo, old).tree if old else None
+        tree = write_paths(self._repo, base, self._waiting, pass_damaged=True)
         new = commits.make(
             self._repo,
-            tree=Oid(str(tree)),
+            tree=tree,
             parents=[],
             message=b"logs of attempts\n",
             who=self._who,

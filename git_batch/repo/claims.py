@@ -70,7 +70,7 @@ def write(
             (_SINCE, at.isoformat()),
         ],
     )
-    write_paths(repo.objects, None, {})
+    write_paths(repo, None, {})
     return commits.make(repo, tree=EMPTY_TREE, parents=[], message=message, who=who, at=at)
 
 

@@ -9,15 +9,17 @@ by the base commit.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 
 from git_batch.core import canonical, record
 from git_batch.core import events as ev
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Plan
-from git_batch.errors import RecordError
-from git_batch.repo.libgit2 import UNREADABLE, FileMode, pygit2
+from git_batch.errors import GitError, RecordError
+from git_batch.repo.libgit2 import FileMode
 from git_batch.repo.repository import Repository
+from git_batch.repo.trees import DIRECTORY, Folder, lookup, read_blob, read_tree
 from git_batch.repo.treewrite import Changes, write_blob, write_paths
 
 _HEADER_KINDS = (ev.Created, ev.Authorized, ev.Decided, ev.Closed)
@@ -27,22 +29,21 @@ SHARD = 100
 
 
 class NotesTree:
-    """A record's tree as it is now; `apply` gives the next one."""
+    """A record's tree as it is now; `apply` gives the next one.
+
+    Attributes:
+        oid: the tree's id, None before anything was written. Set it to go on from another tree
+            that holds the same plan.
+    """
 
     def __init__(self, repo: Repository, oid: Oid | None) -> None:
         self._repo, self._objects = repo, repo.objects
-        self._root: pygit2.Oid | None = pygit2.Oid(hex=oid) if oid else None
         self._plan_blobs: dict[TaskId, str] | None = None
-
-    @property
-    def oid(self) -> Oid | None:
-        """The tree's id, None before anything was written."""
-        return Oid(str(self._root)) if self._root is not None else None
+        self.oid = oid
 
     def reset(self, oid: Oid) -> None:
-        """Go on from another tree."""
-        self._root = pygit2.Oid(hex=oid)
-        self._plan_blobs = None
+        """Go on from another tree, whatever its plan."""
+        self.oid, self._plan_blobs = oid, None
 
     def apply(self, event: ev.Event, state: BatchState) -> Oid:
         """Write what an event changes; in-flight events change nothing."""
@@ -51,28 +52,26 @@ class NotesTree:
             # What was certified on the line that is left is so no more; nor is its base ours.
             changes |= dict.fromkeys(self._notes_on_commits())
         if isinstance(event, _HEADER_KINDS):
-            self._put(changes, "batch.toml", record.header(state))
-            self._put(changes, _fan(state.base), record.header(state))
+            changes["batch.toml"] = changes[_fan(state.base)] = record.header(state)
         for task in _touched(event, state):
-            self._put(changes, _fan(self._blob_of(task)), record.note(task, state.tasks[task]))
+            changes[_fan(self._blobs()[task])] = record.note(task, state.tasks[task])
         if isinstance(event, ev.Committed):
-            self._put(changes, _fan(event.commit), record.receipt(state, event.task))
+            changes[_fan(event.commit)] = record.receipt(state, event.task)
         if isinstance(event, ev.Committed | ev.Interrupted | ev.Decided):
             changes["settled"] = None
         if isinstance(event, ev.Settled):
-            changes["settled"] = (pygit2.Oid(hex=event.tree), FileMode.TREE)
+            changes["settled"] = (event.tree, FileMode.TREE)
         self._review(changes, event)
         if changes:
-            self._root = write_paths(self._objects, self._root, changes)
-        assert self._root is not None
-        return Oid(str(self._root))
+            self.oid = write_paths(self._repo, self.oid, changes)
+        assert self.oid is not None
+        return self.oid
 
     def _review(self, changes: Changes, event: ev.Event) -> None:
         """Keep the reviewed tree alive until it is committed or given up."""
         if isinstance(event, ev.ReviewRequested):
-            tree = (pygit2.Oid(hex=event.tree), int(FileMode.TREE))
-            changes[f"review/{event.task}/tree"] = tree
-            self._put(changes, f"review/{event.task}/parent", f"{event.parent}\n".encode())
+            changes[f"review/{event.task}/tree"] = (event.tree, FileMode.TREE)
+            changes[f"review/{event.task}/parent"] = f"{event.parent}\n".encode()
         elif isinstance(event, _REVIEW_ENDS) or _turned_down(event):
             for task in getattr(event, "tasks", ()) or (getattr(event, "task", None),):
                 if task and self._find(f"review/{task}") is not None:
@@ -80,66 +79,59 @@ class NotesTree:
 
     def write_plan(self, plan: Plan) -> None:
         """Put a plan and its intents in; the notes of tasks that stay keep their keys."""
-        old = self._notes_by_task() if self._root is not None else {}
-        toml = canonical.to_toml(plan)
-        changes: Changes = {}
-        self._put(changes, "plan.toml", toml)
+        old = self._notes_by_task() if self.oid is not None else {}
+        changes: Changes = {"plan.toml": canonical.to_toml(plan)}
         blobs: dict[TaskId, str] = {}
         for i, task in enumerate(plan.tasks):
-            path = f"plan/{i // SHARD:03d}/{task.id}.toml"
-            blobs[task.id] = self._put(changes, path, canonical.task_toml(task))
+            oid = blobs[task.id] = write_blob(self._repo, canonical.task_toml(task))
+            changes[f"plan/{i // SHARD:03d}/{task.id}.toml"] = (oid, FileMode.BLOB)
         for content in plan.intents.values():
-            self._put(changes, f"intents/{sha256(content).hexdigest()}", content)
+            changes[f"intents/{sha256(content).hexdigest()}"] = content
         for task_id, (key, oid) in old.items():
             if blobs.get(task_id) != key:
                 changes[_fan(key)] = None
             if task_id in blobs:
-                changes[_fan(blobs[task_id])] = (oid, int(FileMode.BLOB))
-        root = self._root
+                changes[_fan(blobs[task_id])] = (oid, FileMode.BLOB)
+        root = self.oid
         if root is not None:
-            root = write_paths(self._objects, root, {"plan": None, "intents": None})
-        self._root = write_paths(self._objects, root, changes)
+            root = write_paths(self._repo, root, {"plan": None, "intents": None})
+        self.oid = write_paths(self._repo, root, changes)
         self._plan_blobs = blobs
 
     def blob(self, path: str) -> bytes:
         """Read a file of the tree; RecordError if it is missing or damaged."""
-        found = self._find(path)
-        if not isinstance(found, pygit2.Blob):
+        found = self._file(path)
+        if found is None:
             raise RecordError(f"'{path}' is missing in the record")
-        return found.data
+        return found
 
     def plan(self) -> tuple[bytes, dict[str, bytes]]:
         """Read the plan's canonical bytes and its intents by sha256."""
-        intents = self._find("intents")
-        files = intents if isinstance(intents, pygit2.Tree) else ()
-        read = ((f.name or "", self._read(f.id, f"intents/{f.name}")) for f in files)
-        return self.blob("plan.toml"), {n: f.data for n, f in read if isinstance(f, pygit2.Blob)}
+        names = [_text(name) for name in self._folder("intents")]
+        read = ((name, self._file(f"intents/{name}")) for name in names)
+        return self.blob("plan.toml"), {name: text for name, text in read if text is not None}
 
     def task_notes(self) -> Iterator[tuple[TaskId, bytes]]:
         """Read the notes that tasks have."""
         for task, (_, oid) in self._notes_by_task().items():
-            found = self._read(oid, f"the note of '{task}'")
-            if not isinstance(found, pygit2.Blob):
-                raise RecordError(f"the note of '{task}' is no file")
-            yield task, found.data
+            with _whole(f"the note of '{task}'"):
+                text = read_blob(self._objects, oid)
+            yield task, text
 
     def task_note(self, task: TaskId) -> bytes | None:
         """Read one task's note; None if it has none. Costs a look into each folder of `plan`."""
+        name = f"{task}.toml".encode()
         for shard in self._shards():
-            name = f"{task}.toml"
             if name in shard:
-                return self.note_on(Oid(str(shard[name].id)))
+                return self.note_on(Oid(shard[name][1].hex()))
         return None
 
     def note_on(self, oid: Oid) -> bytes | None:
         """Read the note of any object, whatever the fan-out."""
-        for path in (_fan(oid), oid, f"{oid[:2]}/{oid[2:4]}/{oid[4:]}"):
-            found = self._find(path)
-            if isinstance(found, pygit2.Blob):
-                return found.data
-        return None
+        places = (_fan(oid), oid, f"{oid[:2]}/{oid[2:4]}/{oid[4:]}")
+        return next((text for path in places if (text := self._file(path)) is not None), None)
 
-    def _notes_by_task(self) -> dict[TaskId, tuple[str, pygit2.Oid]]:
+    def _notes_by_task(self) -> dict[TaskId, tuple[str, Oid]]:
         notes = dict(self._all_notes())
         blobs = self._blobs()
         return {task: (key, notes[key]) for task, key in blobs.items() if key in notes}
@@ -149,73 +141,75 @@ class NotesTree:
         tasks = set(self._blobs().values())
         return (_fan(key) for key, _ in self._all_notes() if key not in tasks)
 
-    def _all_notes(self) -> Iterator[tuple[str, pygit2.Oid]]:
-        root = self._find("")
-        stack: list[tuple[str, pygit2.Tree]] = []
-        if isinstance(root, pygit2.Tree):
-            stack.append(("", root))
+    def _all_notes(self) -> Iterator[tuple[str, Oid]]:
+        stack = [("", self._folder(""))]
         while stack:
-            prefix, tree = stack.pop()
-            for entry in tree:
-                name = prefix + (entry.name or "")
+            prefix, folder = stack.pop()
+            for raw, (mode, oid) in folder.items():
+                name = prefix + _text(raw)
                 if not all(c in "0123456789abcdef" for c in name):
                     continue
-                if entry.filemode == FileMode.TREE:
-                    sub = self._read(entry.id, f"'{name}'")
-                    if isinstance(sub, pygit2.Tree):
-                        stack.append((name, sub))
+                if mode == DIRECTORY:
+                    stack.append((name, self._read(oid, f"'{name}'")))
                 elif len(name) in (40, 64):
-                    yield name, entry.id
+                    yield name, Oid(oid.hex())
 
     def _blobs(self) -> dict[TaskId, str]:
         if self._plan_blobs is None:
             if self._find("plan") is None:
                 raise RecordError("'plan' is missing in the record")
             self._plan_blobs = {
-                TaskId((entry.name or "").removesuffix(".toml")): str(entry.id)
+                TaskId(_text(name).removesuffix(".toml")): oid.hex()
                 for shard in self._shards()
-                for entry in shard
+                for name, (_, oid) in shard.items()
             }
         return self._plan_blobs
 
-    def _shards(self) -> Iterator[pygit2.Tree]:
+    def _shards(self) -> Iterator[Folder]:
         """Read the folders of `plan`."""
-        plan = self._find("plan")
-        for entry in plan if isinstance(plan, pygit2.Tree) else ():
-            shard = self._read(entry.id, f"'plan/{entry.name}'")
-            if isinstance(shard, pygit2.Tree):
-                yield shard
+        for name, (mode, oid) in self._folder("plan").items():
+            if mode == DIRECTORY:
+                yield self._read(oid, f"'plan/{_text(name)}'")
 
-    def _blob_of(self, task: TaskId) -> str:
-        return self._blobs()[task]
+    def _find(self, path: str) -> tuple[int, Oid] | None:
+        """Find a path: its mode and its object; None if there is none."""
+        if self.oid is None or not path:
+            return (DIRECTORY, self.oid) if self.oid else None
+        with _whole(f"the way to '{path}'"):
+            return lookup(self._objects, self.oid, path.encode())
 
-    def _put(self, changes: Changes, path: str, content: bytes) -> str:
-        oid = write_blob(self._repo, content)
-        changes[path] = (oid, int(FileMode.BLOB))
-        return str(oid)
-
-    def _find(self, path: str) -> pygit2.Object | None:
-        if self._root is None:
+    def _file(self, path: str) -> bytes | None:
+        """Read a file; None if there is none."""
+        found = self._find(path)
+        if found is None or found[0] == DIRECTORY:
             return None
-        found = self._read(self._root, "the tree")
-        for part in filter(None, path.split("/")):
-            if not isinstance(found, pygit2.Tree) or part not in found:
-                return None
-            found = self._read(found[part].id, f"'{path}'")
-        return found
+        with _whole(f"'{path}'"):
+            return read_blob(self._objects, found[1])
 
-    def _read(self, oid: pygit2.Oid, what: str) -> pygit2.Object:
-        """Read an object of the record.
+    def _folder(self, path: str) -> Folder:
+        """Read a folder; an empty one if there is none."""
+        found = self._find(path)
+        if found is None or found[0] != DIRECTORY:
+            return {}
+        return self._read(bytes.fromhex(found[1]), f"'{path}'" if path else "the tree")
 
-        Raises:
-            RecordError: it is not there or not whole; says so of `what`.
-        """
-        try:
-            return self._objects[oid]
-        except UNREADABLE:
-            raise RecordError(
-                f"{what} is damaged: object {oid} is missing or can't be read"
-            ) from None
+    def _read(self, tree: bytes, what: str) -> Folder:
+        with _whole(what):
+            return read_tree(self._objects, tree)
+
+
+@contextmanager
+def _whole(what: str) -> Iterator[None]:
+    """Say of a part of the record that it can't be read."""
+    try:
+        yield
+    except GitError as error:
+        raise RecordError(f"{what} is damaged: {error.message}") from None
+
+
+def _text(name: bytes) -> str:
+    """Give a name as text; one of ours is ASCII, any other one is found by nobody."""
+    return name.decode("utf-8", "replace")
 
 
 def _fan(key: str) -> str:

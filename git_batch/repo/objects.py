@@ -284,10 +284,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def entries(tree: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Read a tree object: mode, name and id (20 bytes) of each entry."""
+    """Read a tree object: mode, name and id (20 bytes) of each entry; ValueError if it is none."""
     at = 0
     while at < len(tree):
         space = tree.index(b" ", at)
-        end = tree.index(b"\0", space)
+        end = tree.index(b"\0", space, -20)
         yield int(tree[at:space], 8), tree[space + 1 : end], tree[end + 1 : end + 21]
         at = end + 21

@@ -1,8 +1,9 @@
 """Writing objects: each is there when it was written, or that is an error.
 
-A commit and a blob by one call of libgit2 with their whole content, as a loose object: to
-`create_commit` and `create_blob` come looks at what they name, or streams, and at the packs. A tree
-as changes to another one: only the folders on the way are made anew.
+Each by one call of libgit2 with its whole content, as a loose object: to `create_commit`,
+`create_blob` and a `TreeBuilder` come looks at what they name, or streams, and at the packs. A tree
+is written as changes to another one: only the folders on the way are made anew, and what they held
+is mostly known, as we have just written it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from git_batch.core.ids import Oid
 from git_batch.errors import GitError
-from git_batch.repo.libgit2 import UNREADABLE, FileMode, ObjectType, pygit2
+from git_batch.repo.libgit2 import FileMode, ObjectType, pygit2
 from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.repository import Repository
+from git_batch.repo.trees import DIRECTORY, Entry, in_order, read_tree, remember
 
-Changes = dict[str, tuple[pygit2.Oid, int] | None]
-"""By path: an object and its mode, or None to remove it."""
+_Change = bytes | tuple[Oid, int] | None
 
-_EMPTY = pygit2.Oid(hex=EMPTY_TREE)
+Changes = dict[str, _Change]
+"""By path: the content of a file, or an object and its mode; None removes what is there."""
+
+_Split = dict[tuple[bytes, ...], _Change]
+"""The same by the parts of the path."""
+
+_EMPTY = bytes.fromhex(EMPTY_TREE)
 
 
 @contextmanager
@@ -49,61 +57,64 @@ def write_object(repo: Repository, kind: ObjectType, content: bytes, what: str) 
     return oid
 
 
-def write_blob(repo: Repository, content: bytes) -> pygit2.Oid:
+def write_blob(repo: Repository, content: bytes) -> Oid:
     """Write a blob; GitError if it could not be written."""
-    return write_object(repo, ObjectType.BLOB, content, "a file of the record")
+    return Oid(str(write_object(repo, ObjectType.BLOB, content, "a file of the record")))
 
 
 def write_paths(
-    objects: pygit2.Repository,
-    base: pygit2.Oid | None,
-    changes: Changes,
-    *,
-    pass_damaged: bool = False,
-) -> pygit2.Oid:
+    repo: Repository, base: Oid | None, changes: Changes, *, pass_damaged: bool = False
+) -> Oid:
     """Write a tree with some paths set or removed; folders left empty go.
 
     Args:
+        base: the tree to change; None is the empty one.
         pass_damaged: leave out what was in a folder that can't be read.
 
     Raises:
         GitError: it could not be written.
     """
-    here: Changes = {}
-    below: dict[str, Changes] = {}
-    for path, value in changes.items():
-        name, _, rest = path.partition("/")
+    split = {tuple(path.encode().split(b"/")): value for path, value in changes.items()}
+    root = bytes.fromhex(base) if base else None
+    return Oid(_write(repo, root, split, pass_damaged=pass_damaged).hex())
+
+
+def _write(
+    repo: Repository,
+    base: bytes | None,
+    changes: _Split,
+    *,
+    pass_damaged: bool,
+) -> bytes:
+    below: dict[bytes, _Split] = {}
+    tree = _read(repo, base, pass_damaged=pass_damaged)
+    for (name, *rest), value in changes.items():
         if rest:
-            below.setdefault(name, {})[rest] = value
+            below.setdefault(name, {})[tuple(rest)] = value
+        elif value is None:
+            tree.pop(name, None)
+        elif isinstance(value, bytes):
+            tree[name] = FileMode.BLOB, bytes.fromhex(write_blob(repo, value))
         else:
-            here[name] = value
-    builder = _builder(objects, base, pass_damaged=pass_damaged)
+            tree[name] = value[1], bytes.fromhex(value[0])
     for name, inner in below.items():
-        old = _id_of(builder, name) if name not in here else None
-        sub = write_paths(objects, old, inner, pass_damaged=pass_damaged)
-        here[name] = (sub, int(FileMode.TREE)) if sub != _EMPTY else None
-    for name, value in here.items():
-        if value is not None:
-            builder.insert(name, value[0], value[1])
-        elif _id_of(builder, name) is not None:
-            builder.remove(name)
-    with writing("a tree"):
-        return builder.write()
+        mode, old = tree.get(name, (0, b""))
+        under = old if mode == DIRECTORY and (name,) not in changes else None
+        sub = _write(repo, under, inner, pass_damaged=pass_damaged)
+        if sub != _EMPTY:
+            tree[name] = DIRECTORY, sub
+        elif mode == DIRECTORY:
+            del tree[name]
+    content = b"".join(b"%o %s\0%s" % (m, name, oid) for name, (m, oid) in in_order(tree))
+    written = write_object(repo, ObjectType.TREE, content, "a tree").raw
+    remember(repo.objects, written, tree)
+    return written
 
 
-def _builder(
-    objects: pygit2.Repository, base: pygit2.Oid | None, *, pass_damaged: bool
-) -> pygit2.TreeBuilder:
-    with writing("a tree"):
-        try:
-            tree = objects[base] if base is not None else None
-        except UNREADABLE:
-            if not pass_damaged:
-                raise
-            tree = None
-    return objects.TreeBuilder(tree) if isinstance(tree, pygit2.Tree) else objects.TreeBuilder()
-
-
-def _id_of(builder: pygit2.TreeBuilder, name: str) -> pygit2.Oid | None:
-    entry: pygit2.Object | None = builder.get(name)
-    return None if entry is None else entry.id
+def _read(repo: Repository, base: bytes | None, *, pass_damaged: bool) -> dict[bytes, Entry]:
+    try:
+        return dict(read_tree(repo.objects, base))
+    except GitError:
+        if not pass_damaged:
+            raise
+        return {}

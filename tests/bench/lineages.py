@@ -10,9 +10,6 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pygit2
-from pygit2.enums import FileMode
-
 from git_batch.core import canonical, trailers
 from git_batch.core import events as ev
 from git_batch.core.attempt import Usage
@@ -22,7 +19,7 @@ from git_batch.repo import commits
 from git_batch.repo.journal import Journal
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
-from git_batch.repo.treewrite import Changes, write_paths
+from git_batch.repo.treewrite import write_paths
 
 WHO = commits.Idents(Actor("T", "t@example.com"), Actor("T", "t@example.com"))
 BATCH = BatchId("bench-abc123")
@@ -79,6 +76,4 @@ def _path(i: int) -> str:
 
 
 def _tree(repo: Repository, tip: Oid, i: int) -> Oid:
-    blob = repo.objects.create_blob(f"{i}\n".encode())
-    change: Changes = {_path(i): (blob, int(FileMode.BLOB))}
-    return Oid(str(write_paths(repo.objects, pygit2.Oid(hex=repo.tree_of(tip)), change)))
+    return write_paths(repo, repo.tree_of(tip), {_path(i): f"{i}\n".encode()})

@@ -10,9 +10,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pygit2
 from msgspec import Struct
-from pygit2.enums import FileMode
 
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
@@ -23,7 +21,7 @@ from git_batch.core.model import Budget, Plan
 from git_batch.core.values import replace
 from git_batch.repo import commits
 from git_batch.repo.lineage import verdict
-from git_batch.repo.treewrite import Changes, write_paths
+from git_batch.repo.treewrite import write_paths
 from tests.conftest import git
 from tests.repo.recorded import BATCH, REF, WHO, RecordedWorld
 from tests.world import Script
@@ -50,10 +48,7 @@ class BranchWorld(RecordedWorld):
 
     def tree_with(self, commit: Oid, path: str, text: str) -> Oid:
         """Change one file of a commit's tree."""
-        objects = self.repo.objects
-        change: Changes = {path: (objects.create_blob(text.encode()), int(FileMode.BLOB))}
-        before = pygit2.Oid(hex=self.repo.tree_of(commit))
-        return Oid(str(write_paths(objects, before, change)))
+        return write_paths(self.repo, self.repo.tree_of(commit), {path: text.encode()})
 
     def perform(self, effect: fx.Effect) -> ev.Event:
         event = super().perform(effect)

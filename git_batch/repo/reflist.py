@@ -3,7 +3,8 @@
 No git command and no library takes part, so nothing that a task put into the configuration or the
 hooks can run. What was read once is not read again while its file's signature (inode, size, times)
 is the same; a file that changed within `RACY` of being noted is, as git does it for its index.
-Costs a walk over the loose refs; packed refs cost one `stat` as long as nobody packs.
+So is a folder: whatever comes or goes in it changes its times. Costs one `stat` for each folder and
+each loose ref; packed refs cost one as long as nobody packs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 
+from msgspec import Struct
+
+from git_batch.core.ids import Oid
 from git_batch.repo.repository import Layout
 
 RACY = 100_000_000
 """Nanoseconds within which a second change of a file may leave its signature as it was."""
 
+_ID = re.compile(r"[0-9a-f]{40}")
 _VALUE = re.compile(r"[0-9a-f]{40}|ref: refs/\S+")
 
 _PER_TREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
@@ -46,6 +52,18 @@ def is_racy(state: os.stat_result, now: int) -> bool:
     return now - state.st_ctime_ns < RACY
 
 
+class _Listing(Struct, frozen=True):
+    """What is in a folder of refs: names of folders and of other files, locks left out.
+
+    Attributes:
+        signature: by which an unchanged folder is known without listing it; None: list it again.
+    """
+
+    signature: Signature | None
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+
 class RefList:
     """The values of all refs, as they were when they were noted last."""
 
@@ -58,6 +76,7 @@ class RefList:
         self._loose: dict[str, str] = {}
         self._packed_signature: Signature | None = None
         self._packed: dict[str, str] = {}
+        self._folders: dict[str, _Listing] = {}
 
     def value(self, name: str) -> str | None:
         """Give a ref's value as noted: an object id, or `ref: <name>`."""
@@ -76,7 +95,8 @@ class RefList:
         return self._look(note=False)
 
     def _look(self, *, note: bool) -> Moves:
-        now, found = time.time_ns(), self._walk()
+        now = time.time_ns()
+        found = self._walk(now)
         known = self._signatures
         changed = [name for name, state in found.items() if known.get(name) != signature(state)]
         gone = known.keys() - found.keys()
@@ -108,26 +128,26 @@ class RefList:
         """Give the directory that a loose ref's name is relative to."""
         return self._roots[-1] if name.startswith(_PER_TREE) else self._roots[0]
 
-    def _walk(self) -> dict[str, os.stat_result]:
+    def _walk(self, now: int) -> dict[str, os.stat_result]:
+        """Find the loose refs; a folder is listed anew only if it is not as it was."""
         found: dict[str, os.stat_result] = {}
+        listed: dict[str, _Listing] = {}
         for root in self._roots:
-            waiting = [(os.path.join(root, "refs"), "refs/")]
+            waiting = ["refs/"]
             while waiting:
-                folder, prefix = waiting.pop()
-                try:
-                    entries = os.scandir(folder)
-                except (FileNotFoundError, NotADirectoryError):
+                prefix = waiting.pop()
+                folder = os.path.join(root, prefix)
+                listing = _listing(folder, now, self._folders.get(folder))
+                if listing is None:
                     continue
-                mine = self._root(prefix) is root
-                for entry in entries:
-                    name = prefix + entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append((entry.path, name + "/"))
-                    elif mine and not name.endswith(".lock"):
-                        try:
-                            found[name] = entry.stat(follow_symlinks=False)
-                        except FileNotFoundError:
-                            continue
+                listed[folder] = listing
+                waiting += [f"{prefix}{name}/" for name in listing.folders]
+                if self._root(prefix) is not root:
+                    continue
+                for name in listing.files:
+                    with suppress(FileNotFoundError):
+                        found[prefix + name] = os.lstat(folder + name)
+        self._folders = listed
         return found
 
     def _read_packed(self, now: int) -> tuple[Signature | None, dict[str, str]]:
@@ -142,6 +162,28 @@ class RefList:
         lines = (line.split(" ", 1) for line in text.split("\n") if line[:1] not in ("#", "^", ""))
         packed = {words[1]: words[0] for words in lines if len(words) == 2}
         return (None if is_racy(state, now) else signature(state)), packed
+
+
+def _listing(folder: str, now: int, known: _Listing | None) -> _Listing | None:
+    """List a folder of refs unless it is as it was `known`; None if it is none."""
+    try:
+        state = os.lstat(folder)
+        here = signature(state)
+        if known is not None and known.signature == here:
+            return known
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    folders = tuple(e.name for e in entries if e.is_dir(follow_symlinks=False))
+    files = {e.name for e in entries if not e.name.endswith(".lock")}.difference(folders)
+    return _Listing(None if is_racy(state, now) else here, folders, tuple(files))
+
+
+def loose_id(layout: Layout, name: str) -> Oid | None:
+    """Read the object id that a loose ref of this working tree holds; None if it holds none."""
+    shared = name.startswith("refs/") and not name.startswith(_PER_TREE)
+    value = _read(os.path.join(layout.common_dir if shared else layout.git_dir, name))
+    return Oid(value) if value is not None and _ID.fullmatch(value) else None
 
 
 def _read(path: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -212,6 +213,74 @@ def test_a_move_in_place_within_the_same_tick_is_noticed(repo: Path) -> None:
             file.write(text)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         assert found.moved()["refs/heads/main"][1] == text
+
+
+def _forged(refs: Path) -> None:
+    """Make a ref, and set the times of its folder to what they were."""
+    was = (refs / "heads/deep").stat()
+    (refs / "heads/deep/forged").write_text("1" * 40)
+    os.utime(refs / "heads/deep", ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def _linked(refs: Path) -> None:
+    """Put a link in the place of a folder: what it leads to are no refs of ours."""
+    (refs / "heads/deep").rename(refs.parent / "deep")
+    (refs / "heads/deep").symlink_to(refs.parent / "deep")
+
+
+def _replaced(refs: Path) -> None:
+    (refs / "heads/deep").rename(refs / "heads/d")
+    (refs / "heads/deep").mkdir()
+
+
+def _emptied(refs: Path) -> None:
+    refs.rename(refs.parent / "other")
+    refs.mkdir()
+
+
+COMES_AND_GOES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "beside another": (
+        lambda refs: (refs / "heads/deep/new").write_text("1" * 40),
+        {"refs/heads/deep/new"},
+    ),
+    "forged times": (_forged, {"refs/heads/deep/forged"}),
+    "in a new folder": (
+        lambda refs: git(refs.parent.parent, "update-ref", "refs/x/y/z", "HEAD"),
+        {"refs/x/y/z"},
+    ),
+    "removed": (lambda refs: (refs / "heads/deep/old").unlink(), {"refs/heads/deep/old"}),
+    "with its folder": (lambda refs: shutil.rmtree(refs / "heads/deep"), {"refs/heads/deep/old"}),
+    "another folder in its place": (_replaced, {"refs/heads/deep/old", "refs/heads/d/old"}),
+    "link in its place": (_linked, {"refs/heads/deep/old"}),
+    "all of them": (_emptied, {"refs/heads/main", "refs/heads/deep/old"}),
+}
+
+
+@pytest.mark.parametrize(("edit", "names"), COMES_AND_GOES.values(), ids=COMES_AND_GOES)
+def test_a_ref_that_comes_or_goes_is_noticed_in_folders_that_were_as_they_are_for_long(
+    repo: Path, edit: Callable[[Path], object], names: set[str]
+) -> None:
+    git(repo, "branch", "deep/old")
+    time.sleep(reflist.RACY / 1e9)
+    found = listed(repo)
+    assert found.moved() == {}
+    edit(repo / ".git/refs")
+    assert set(found.moved()) == names
+
+
+def test_folders_that_are_as_they_were_are_not_listed_again(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repo, "branch", "deep/old")
+    time.sleep(reflist.RACY / 1e9)
+    found = listed(repo)
+
+    def refused(folder: str) -> object:
+        raise AssertionError(f"'{folder}' was listed again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refused)
+        assert found.moved() == {}
 
 
 def test_a_working_tree_has_refs_of_its_own(repo: Path, tmp_path: Path) -> None:

@@ -285,3 +285,18 @@ def test_refs_below_a_prefix_are_listed(repo: Path, opened: Repository) -> None:
         mine.swap(name, None, one, "x")
     assert mine.listed("refs/batch/") == {"refs/batch/a/1": one, "refs/batch/b": one}
     assert mine.listed("refs/none/") == {}
+
+
+def test_head_is_that_of_the_working_tree_which_one_is_in(
+    repo: Path, opened: Repository, tmp_path: Path
+) -> None:
+    """Detached in both, at different commits: each has a file of that name."""
+    side = tmp_path / "side"
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    git(side, "commit", "-q", "--allow-empty", "-m", "x")
+    git(repo, "checkout", "-q", "--detach")
+    there = Refs(Repository.open(str(side)))
+    assert Refs(opened).read("HEAD") == git(repo, "rev-parse", "HEAD")
+    assert there.read("HEAD") == git(side, "rev-parse", "HEAD") != git(repo, "rev-parse", "HEAD")
+    git(repo, "update-ref", "refs/worktree/x", "HEAD")
+    assert there.read("refs/worktree/x") is None

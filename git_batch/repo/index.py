@@ -2,10 +2,10 @@
 
 git replaces an index by renaming `index.lock` over it and never writes into it. So a hard link is
 a copy that costs nothing, keeps its mtime (on which git's detection of racy edits rests), and
-stays what it was, unless a command that is run writes into our folder: before it, copies take the
-links' places (`part`). "Is the person's index still the one that I started from" is answered by
-comparing inodes, by bytes only if those differ. Where a file system has no hard links, real copies
-with the same mtime do.
+stays what it was, unless a command that is run writes into our folder: what is there then are real
+copies (`Scanner.begin`; `part` sees to it). "Is the person's index still the one that I started
+from" is answered by comparing inodes, by bytes only if those differ. Where a file system has no
+hard links, real copies with the same mtime do.
 
 A swap takes git's own lock, `index.lock`, by *linking* the new content to that name: from then on
 a crash leaves a lock whose content is ours, which `recover` proves and removes. Then the person's
@@ -155,7 +155,7 @@ class PersonIndex:
         Raises:
             LockedError: `index.lock` was held for longer than `LOCK_WAIT`.
         """
-        if _same_file(private, self._path):
+        if _is_at(private, _stat(self._path)):
             return True
         self._take_lock(private)
         if not same(self._path, base):
@@ -170,10 +170,9 @@ class PersonIndex:
 
         git never writes into an index, but a command that is run can do it in our folder.
         """
-        for path in (self._mine, self._base):
-            if _same_file(path, self._path):
-                discard(path)
-        shared = [path for path in (base, private) if _same_file(path, self._path)]
+        theirs = _stat(self._path)
+        discard(*(path for path in (self._mine, self._base) if _is_at(path, theirs)))
+        shared = [path for path in (base, private) if _is_at(path, theirs)]
         for source, path in zip((self._path, *shared), shared, strict=False):
             discard(path + ".new")
             made = copy if source == self._path else link
@@ -345,6 +344,7 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def _same_file(a: str, b: str) -> bool:
-    here, there = _stat(a), _stat(b)
-    return here is not None and there is not None and os.path.samestat(here, there)
+def _is_at(path: str, file: os.stat_result | None) -> bool:
+    """Tell whether a path is another name of a file."""
+    here = None if file is None else _stat(path)
+    return here is not None and file is not None and os.path.samestat(here, file)

@@ -30,7 +30,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import within
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
-from git_batch.repo.index import PersonIndex, discard, index_info, link, parents
+from git_batch.repo.index import PersonIndex, copy, discard, index_info, link, parents
 from git_batch.repo.libgit2 import Option, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
@@ -82,14 +82,14 @@ class Scanner:
     def begin(self, tip: Oid) -> None:
         """Prepare the private index: the person's, with every entry as in the tree `tip`.
 
-        Cheap (a few links) while the person's index is the one that `install` left there.
+        Cheap (a copy of the file) while the person's index is the one that `install` left there.
 
         Raises:
             GitError: the index has conflicts, or git failed.
         """
         self.person.recover(self.private)
         discard(self.private, self.base, self.private + ".lock")
-        link(self.repo.layout.index, self.base)
+        copy(self.repo.layout.index, self.base)
         link(self.base, self.private)
         self._tip, self.tree = tip, None
         if self._settled == (_signature(self.repo.layout.index), tip):

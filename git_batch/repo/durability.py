@@ -56,10 +56,14 @@ def writable(*directories: str) -> None:
     Raises:
         PreconditionError: one is read-only, forbidden or full.
     """
+    seen: set[int] = set()
     for directory in dict.fromkeys(directories):
         try:
             with tempfile.TemporaryFile(dir=directory) as file:
-                file.write(bytes(ROOM))
+                disk = os.fstat(file.fileno()).st_dev
+                if disk not in seen:
+                    seen.add(disk)
+                    file.write(bytes(ROOM))
         except OSError as error:
             raise PreconditionError(
                 f"can't write to '{directory}': {error.strerror or error}",

@@ -14,7 +14,7 @@ from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.errors import BatchError, GitError, UsageError
-from git_batch.repo import attempts, claims, history, journal
+from git_batch.repo import attempts, claims, history, recordread
 from git_batch.repo.locks import Holder
 from git_batch.repo.trees import patch
 from git_batch.views.common import Around, Kept
@@ -38,7 +38,7 @@ def whole(session: Session, named: str | None) -> Whole | None:
     if found is None:
         return None
     batch = found.summary.batch_id
-    _, plan, state = journal.read(session.repo, session.refs, batch)
+    _, plan, state = recordread.read(session.repo, session.refs, batch)
     places = {task.id: i for i, task in enumerate(plan.tasks)}
 
     def logs(task: TaskId, n: int) -> bytes | None:
@@ -92,7 +92,7 @@ def known_in(
 
     if any(getattr(entry.event, "task", None) == task for _, entry in found):
         return task
-    return known_task(journal.read(session.repo, session.refs, _id(session, named))[1], task)
+    return known_task(recordread.read(session.repo, session.refs, _id(session, named))[1], task)
 
 
 def _id(session: Session, named: str | None) -> BatchId:

@@ -39,9 +39,10 @@ from git_batch.core.standing import BatchStatus
 from git_batch.core.unrecorded import by_trailers
 from git_batch.errors import GitError, PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, claimed, claims, lostevents, recordfiles, trust
-from git_batch.repo.journal import Journal, read_at
+from git_batch.repo.journal import Journal
 from git_batch.repo.locks import RunLock
 from git_batch.repo.lostfiles import set_aside
+from git_batch.repo.recordread import read_at
 from git_batch.run.context import new_runner
 from git_batch.views.common import stands_text
 

@@ -15,21 +15,22 @@ the ref is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import Struct
 
-from git_batch.core import canonical, entries, reading, record
+from git_batch.core import entries, reading, record
 from git_batch.core import events as ev
-from git_batch.core.chain import is_event, newest_event, reading_of, ref_name
-from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.chain import is_event, ref_name
+from git_batch.core.ids import BatchId, Oid
 from git_batch.core.machine import Machine, found, reopen, unheeded
-from git_batch.core.model import BatchState, Plan, TaskRecord
-from git_batch.core.tip import Tip
+from git_batch.core.model import BatchState, Plan
 from git_batch.core.values import replace
-from git_batch.errors import RecordError, StaleError
+from git_batch.errors import StaleError
 from git_batch.repo import commits, trust
 from git_batch.repo.notestree import NotesTree
+from git_batch.repo.recordread import Newest, read
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 
@@ -37,13 +38,21 @@ _APPENDED_MOST = 1000
 """How many events that others appended are folded in before that is taken for another run."""
 
 
-class Newest(Struct, frozen=True):
-    """Where a record stands: its ref's commit, and our newest event on its first-parent chain."""
+class _Place(Struct, frozen=True):
+    """The newest event that has a commit: the state it led to, its number, its commit, its tree."""
 
-    ref_tip: Oid
-    oid: Oid
-    tree: Oid
-    tip: Tip
+    state: BatchState | None
+    step: int
+    tip: Oid | None
+    tree: Oid | None
+
+
+class _Foreseen(Struct, frozen=True):
+    """An event that was written before it happened, where that was, and where it leads."""
+
+    event: ev.Event
+    before: _Place
+    after: _Place
 
 
 class Journal:
@@ -76,6 +85,7 @@ class Journal:
         self._pending: list[ev.Event] = []
         self._unwritten: list[tuple[ev.Event, BatchState]] = []
         self._new_plan: Plan | None = None
+        self._foreseen: _Foreseen | None = None
 
     @property
     def state(self) -> BatchState:
@@ -146,7 +156,8 @@ class Journal:
         Raises:
             StaleError: somebody else changed the record in a way that can't be folded in.
         """
-        self._fold(event)
+        if not self._come_true(event):
+            self._fold(event)
         self._pending.append(event)
         if type(event) not in ev.AT_LEISURE:
             self.write()
@@ -160,11 +171,27 @@ class Journal:
             self._write(*self._unwritten[0])
             del self._unwritten[0]
 
-    def publish(self, *, durable: bool = True) -> bool:
+    def foresee(self, event: ev.Event) -> None:
+        """Write the commit of an event that will come next if all goes well, and no more.
+
+        If it is appended then, that is done; if not, what was written is named by nothing.
+        """
+        self.write()
+        before = self._place()
+        try:
+            self._fold(event)
+            self.write()
+            self._foreseen = _Foreseen(event, before, self._place())
+        finally:
+            self._unwritten.clear()
+            self._go_to(before)
+
+    def publish(self, *, durable: bool = True, beside: Callable[[], object] | None = None) -> bool:
         """Move the ref to the newest event, if it is not there yet.
 
         Args:
             durable: False where another swap follows at once (see `Refs.swap`).
+            beside: what can be done while the disk is waited for; done for each try, or not at all.
 
         Returns:
             Whether there was anything to publish; then all written before is on disk.
@@ -176,7 +203,9 @@ class Journal:
             why = record.subject(self._pending[-1])
             name = ref_name(self.state.batch_id)
             try:
-                self._refs.swap(name, self._published, self._tip, why, durable=durable)
+                self._refs.swap(
+                    name, self._published, self._tip, why, durable=durable, beside=beside
+                )
             except StaleError:
                 self._rebase()
                 continue
@@ -204,6 +233,23 @@ class Journal:
         self._new_plan = plan
         self._tree.write_plan(plan)
 
+    def _come_true(self, event: ev.Event) -> bool:
+        """Take over what was written of an event that was foreseen, if it is this one."""
+        foreseen, self._foreseen = self._foreseen, None
+        if foreseen is None or foreseen.event is not event:
+            return False
+        if foreseen.before.state is not self._state or foreseen.before.tip != self._tip:
+            return False
+        self._go_to(foreseen.after)
+        return True
+
+    def _place(self) -> _Place:
+        return _Place(self._state, self._step, self._tip, self._tree.oid)
+
+    def _go_to(self, place: _Place) -> None:
+        self._state, self._step, self._tip = place.state, place.step, place.tip
+        self._tree.oid = place.tree
+
     def _mark(self) -> None:
         self._published = self._tip
         self._base_state, self._base_step, self._base_tree = self._state, self._step, self._tree.oid
@@ -220,8 +266,8 @@ class Journal:
         Args:
             unknown: the state it led to, without its own id.
         """
-        tree = self._tree.apply(event, unknown)
         text = record.render(event, unknown, self.machine.graph, self._step + 1, self._runner)
+        tree = self._tree.apply(event, unknown)
         parents = [*([self._tip] if self._tip else []), *record.keeps(event)]
         oid = commits.make(
             self._repo,
@@ -287,45 +333,3 @@ class Journal:
 def _named(state: BatchState, oid: Oid) -> BatchState:
     flight = state.in_flight
     return replace(state, in_flight=reading.own_id(flight, oid)) if flight else state
-
-
-def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, BatchState]:
-    """Read where a batch stands, with its plan: O(tasks), whatever the number of events.
-
-    Raises:
-        RecordError: the record is missing, unreadable, or contradicts itself.
-    """
-    with reading_of(batch):
-        tip = refs.read(ref_name(batch))
-    if tip is None:
-        raise RecordError(f"there is no record of batch '{batch}' here")
-    with reading_of(batch):
-        return read_at(repo, tip)
-
-
-def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:
-    """Read a record that no ref may name, as `read` does.
-
-    Raises:
-        RecordError: it is unreadable, or contradicts itself.
-    """
-    event = newest_event(lambda oid: commits.read(repo, oid), tip)
-    at = Newest(tip, event.oid, event.tree, reading.parse_tip(event))
-    tree = NotesTree(repo, at.tree)
-    head = reading.parse_header(tree.blob("batch.toml"))
-    toml, intents = tree.plan()
-    if canonical.digest(toml) != head.plan_digest:
-        raise RecordError(f"the plan in the record of '{head.batch_id}' is not the one it names")
-    plan = canonical.from_toml(toml, intents)
-    tasks = _tasks(tree, plan)
-    return at, plan, record.restore(at.tip, head, tasks, Machine(plan).graph)
-
-
-def _tasks(tree: NotesTree, plan: Plan) -> dict[TaskId, TaskRecord]:
-    records: dict[TaskId, TaskRecord] = {}
-    for task, blob in tree.task_notes():
-        note = record.parse_note(blob)
-        if note.task != task:
-            raise RecordError(f"the note of '{task}' speaks of '{note.task}'")
-        records[task] = note.record
-    return {t.id: records[t.id] for t in plan.tasks if t.id in records}

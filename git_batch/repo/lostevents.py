@@ -14,9 +14,9 @@ from git_batch.core.chain import is_event
 from git_batch.core.ids import BatchId, Oid
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
-from git_batch.repo.journal import read_at
 from git_batch.repo.lostfiles import set_aside
 from git_batch.repo.objects import AbsentError, DamagedError, ObjectReader, seen_of
+from git_batch.repo.recordread import read_at
 from git_batch.repo.refs import BrokenRefError, Refs
 from git_batch.repo.repository import Repository
 

@@ -16,9 +16,9 @@ from git_batch.core.ids import Oid
 from git_batch.core.standing import TaskStatus
 from git_batch.errors import GitError, RecordError
 from git_batch.repo import commits
-from git_batch.repo.journal import read_at
 from git_batch.repo.libgit2 import UNREADABLE, FileMode, pygit2
 from git_batch.repo.notestree import NotesTree
+from git_batch.repo.recordread import read_at
 from git_batch.repo.repository import Repository
 from git_batch.repo.treewrite import write_blob
 

@@ -107,12 +107,14 @@ class Refs:
         *,
         synced: bool = False,
         durable: bool = True,
+        beside: Callable[[], object] | None = None,
     ) -> None:
         """Move a ref from `old` (None: it must not exist) to `new`.
 
         Args:
             synced: True where a barrier came after the objects were written.
             durable: False where another swap follows at once: its barrier covers this one.
+            beside: what can be done while the objects go to disk.
 
         Raises:
             StaleError: it is somewhere else; nothing was changed.
@@ -124,7 +126,7 @@ class Refs:
                 f"object {new} was not written", "is there space left, and may you write here?"
             )
         if not synced:
-            self.barrier()
+            self.barrier(beside)
         try:
             self._retry(name, lambda: self._set(name, old, new, why))
         except GitError:
@@ -161,9 +163,16 @@ class Refs:
         """List the refs below a prefix such as `refs/notes/batch/`."""
         return {name: Oid(oid) for name, oid in self._repo.git.refs(prefix).items()}
 
-    def barrier(self) -> None:
-        """Put everything written so far, refs that were moved included, on disk."""
-        durability.barrier(self._repo.layout.common_dir)
+    def barrier(self, beside: Callable[[], object] | None = None) -> None:
+        """Put everything written so far, refs that were moved included, on disk.
+
+        Args:
+            beside: what can be done meanwhile.
+        """
+        if beside is None:
+            durability.barrier(self._repo.layout.common_dir)
+        else:
+            durability.barrier_beside(self._repo.layout.common_dir, beside)
 
     def _set(self, name: str, old: Oid | None, new: Oid, why: str) -> None:
         # A new ref is renamed over nothing, and then no file system waits for its content.

@@ -7,9 +7,10 @@ meantime is never overwritten.
 
 from __future__ import annotations
 
+from functools import partial
+
 from git_batch.core import events as ev
 from git_batch.core.codec import quote
-from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.errors import GitError, LockedError, StaleError
@@ -58,25 +59,26 @@ class Committer:
             return ev.Committed(c.now(), flight.task, tip)
         if tip != flight.parent:
             return self._displaced(flight)
-        flight, commit, synced = self._publish_settled(flight)
+        flight, made, synced = self._publish_settled(flight)
         self._set_index(flight)
         try:
             # Publishing it follows at once, and syncs the move; it is told only then. Where a ref
             # is on disk as soon as it is set, the index has to be there before.
             why = f"{flight.task}: committed"
             synced = synced and not c.refs.sync_each
-            c.refs.swap(c.branch, flight.parent, commit, why, synced=synced, durable=False)
+            c.refs.swap(c.branch, flight.parent, made.commit, why, synced=synced, durable=False)
         except StaleError:
             return self._displaced(flight)
-        return ev.Committed(c.now(), flight.task, commit)
+        return made
 
-    def _publish_settled(self, flight: InFlight) -> tuple[InFlight, Oid, bool]:
+    def _publish_settled(self, flight: InFlight) -> tuple[InFlight, ev.Committed, bool]:
         """Make the commit object, then publish the event that decides it: one barrier for both.
 
         What another process appended meanwhile gives the event another id, and so the commit.
 
         Returns:
-            The flight with the published event's id, the commit, and whether it is on disk.
+            The flight with the published event's id, the event of its commit, and whether that
+            commit is on disk.
         """
         c = self._c
         replays = flight.replays
@@ -94,11 +96,13 @@ class Committer:
                 encoding=self._encoding,
                 authored=authored,
             )
-            synced = c.journal.publish(durable=False)
+            made = ev.Committed(c.now(), flight.task, commit)
+            # It can be written while the disk is waited for: there is little else to do.
+            synced = c.journal.publish(durable=False, beside=partial(c.journal.foresee, made))
             newer = c.state.in_flight
             assert newer is not None
             if newer.settled == flight.settled:
-                return flight, commit, synced
+                return flight, made, synced
             flight = newer
 
     def _set_index(self, flight: InFlight) -> None:

@@ -240,7 +240,7 @@ def instrument() -> None:
     """Wrap what the audit hook can't see; once in a process's life."""
     sys.addaudithook(_audit)
     around(Refs, "swap", lambda _, name, *args, **kwargs: f"swap {name}")
-    around(Refs, "barrier", lambda _: "sync")
+    around(Refs, "barrier", lambda *_: "sync")
     around(commits, "make", lambda repo, message, **_: f"commit object '{_first(message)}'")
     around(notestree, "write_paths", lambda *_: "tree of the record")
     around(attempts, "write_paths", lambda *_, **__: "tree of the logs")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its processes are made for Linux")
 
-BETWEEN = "commit object 'new: committed': after"
+BETWEEN = {"step": "swap refs/heads/batch/demo: after", "nth": 2}
 """A step after a task's commit, before the branch is looked at for the next task."""
 
 BEFORE_SWAP = "swap refs/heads/batch/demo: before"
@@ -51,7 +51,7 @@ def goes_on(killer: Killer, scene: Scene, *, confirmed: bool) -> Answer:
 
 
 def test_commits_on_top_stop_the_batch_before_the_next_task(killer: Killer, scene: Scene) -> None:
-    answer = killer.run(scene, "start", act={"step": BETWEEN, "command": COMMIT})
+    answer = killer.run(scene, "start", act={**BETWEEN, "command": COMMIT})
     state = answer.state
     assert state, answer
     assert (state["status"], state["stop"]) == ("needs_human", "foreign_commits")
@@ -75,7 +75,7 @@ def test_commits_on_top_stop_the_batch_before_the_next_task(killer: Killer, scen
 def test_a_moved_branch_fails_the_batch_once_and_putting_it_back_mends_it(
     killer: Killer, scene: Scene, command: str, how: str
 ) -> None:
-    answer = killer.run(scene, "start", act={"step": BETWEEN, "command": command})
+    answer = killer.run(scene, "start", act={**BETWEEN, "command": command})
     state = answer.state
     assert state, answer
     assert (state["status"], state["stop"]) == ("failed", "lineage_broken")
@@ -135,7 +135,7 @@ def test_what_was_committed_while_a_command_ran_is_kept_by_a_ref(
 def test_another_checkout_is_refused_and_nothing_is_written(
     killer: Killer, scene: Scene, command: str
 ) -> None:
-    answer = killer.run(scene, "start", act={"step": BETWEEN, "command": command})
+    answer = killer.run(scene, "start", act={**BETWEEN, "command": command})
     assert answer.error, answer
     assert answer.error["type"] == "PreconditionError"
     assert "git switch batch/demo" in answer.error["hints"]
@@ -150,7 +150,7 @@ def test_another_checkout_is_refused_and_nothing_is_written(
 def test_a_removed_branch_fails_the_batch_and_is_not_made_anew(
     killer: Killer, scene: Scene
 ) -> None:
-    act = {"step": BETWEEN, "command": "git update-ref -d refs/heads/batch/demo"}
+    act = {**BETWEEN, "command": "git update-ref -d refs/heads/batch/demo"}
     answer = killer.run(scene, "start", act=act)
     state = answer.state
     assert state, answer

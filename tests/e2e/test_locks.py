@@ -60,6 +60,10 @@ def waiting(place: Path) -> Scene:
     return scenes.make(place / "waiting", WAITING)
 
 
+COMMITTED = ("swap refs/heads/batch/demo: after", 4)
+"""The third task's commit is on the branch, which was made before, and not yet in the record."""
+
+
 def surroundings(scene: Scene, first: str = "") -> dict[str, str]:
     """Give what the plan that waits needs."""
     folder = scene.folder
@@ -92,7 +96,7 @@ def ours(scene: Scene) -> list[str]:
 def test_a_lock_that_a_crash_left_on_a_ref_of_ours_is_removed_and_told(
     killer: Killer, scene: Scene, content: str
 ) -> None:
-    goal = stopped_at(killer, scene, "commit object 'shapes: committed': after")
+    goal = stopped_at(killer, scene, *COMMITTED)
     refs = scene.refs()
     other = scene.git("rev-parse", "main")
     names = ours(scene)
@@ -113,7 +117,7 @@ def test_a_lock_that_a_crash_left_on_a_ref_of_ours_is_removed_and_told(
 def test_a_lock_that_somebody_holds_is_waited_for_then_named_and_left(
     killer: Killer, scene: Scene
 ) -> None:
-    stopped_at(killer, scene, "commit object 'shapes: committed': after")
+    stopped_at(killer, scene, *COMMITTED)
     before = scene.refs()
     record = next(ref for ref in before if ref.startswith("refs/notes/"))
     lock = scene.top / ".git" / f"{record}.lock"

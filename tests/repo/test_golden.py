@@ -16,7 +16,7 @@ from git_batch.core.machine import Machine, found, reopen
 from git_batch.core.model import BatchState
 from git_batch.core.standing import TaskStatus
 from git_batch.core.values import replace
-from git_batch.repo import journal
+from git_batch.repo import recordread
 from git_batch.repo.history import history
 from git_batch.repo.notestree import NotesTree
 from git_batch.repo.refs import Refs
@@ -42,7 +42,7 @@ def test_a_golden_record_gives_the_state_that_it_gave_when_it_was_written(
 ) -> None:
     opened = unbundled(repo, version)
     expected = json.loads((version / "state.json").read_text(encoding="utf-8"))
-    at, plan, state = journal.read(opened, Refs(opened), BATCH)
+    at, plan, state = recordread.read(opened, Refs(opened), BATCH)
     assert at.oid == expected["tip"]
     assert holds(tell(state), expected["state"])
     entries = history(opened, at.oid)
@@ -66,7 +66,7 @@ def without_words(state: BatchState) -> BatchState:
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.name)
 def test_a_golden_record_can_be_gone_on_with(repo: Path, version: Path) -> None:
     opened = unbundled(repo, version)
-    _, plan, state = journal.read(opened, Refs(opened), BATCH)
+    _, plan, state = recordread.read(opened, Refs(opened), BATCH)
     machine = Machine(plan)
     assert isinstance(machine.decide(reopen(found(state))), fx.Commit)
     tree = NotesTree(opened, Oid(git(repo, "rev-parse", f"{REF}^{{tree}}")))

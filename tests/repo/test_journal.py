@@ -20,7 +20,7 @@ from git_batch.core.model import Budget
 from git_batch.core.standing import BatchStatus, Outcome, Phase
 from git_batch.core.values import replace
 from git_batch.errors import RecordError, StaleError
-from git_batch.repo import commits, journal
+from git_batch.repo import commits, recordread
 from git_batch.repo.history import event_oids, history
 from tests.chance import random_budget, random_decision, random_plan, random_script
 from tests.conftest import git
@@ -345,7 +345,7 @@ def test_what_a_persons_git_notes_put_on_top_is_seen_and_put_right_by_the_next_e
     receipt = git(repo, *notes, "show", commit)
     git(repo, *notes, *command, commit)
     theirs = world.tip_of_record
-    at, _, state = journal.read(world.repo, world.refs, BATCH)
+    at, _, state = recordread.read(world.repo, world.refs, BATCH)
     assert at.ref_tip == theirs != at.oid
     assert state == world.current
     world.drive()
@@ -353,7 +353,7 @@ def test_what_a_persons_git_notes_put_on_top_is_seen_and_put_right_by_the_next_e
     assert git(repo, *notes, "show", commit) == receipt
     assert theirs in event_oids(world.repo, world.tip_of_record)
     assert "mine" not in git(repo, "ls-tree", "-r", REF)
-    at = journal.read(world.repo, world.refs, BATCH)[0]
+    at = recordread.read(world.repo, world.refs, BATCH)[0]
     assert at.ref_tip == at.oid
 
 
@@ -383,6 +383,53 @@ def test_a_stop_that_another_process_asks_for_is_folded_in_before_what_was_not_p
     assert kinds[2:6] == ["enrolled", "stop_requested", "ran", "checked"]
     steps = [entry.step for _, entry in events_of(world)]
     assert steps == list(range(1, len(steps) + 1))
+    assert world.load().state == state
+
+
+def test_an_event_that_was_foreseen_is_recorded_as_any_other(repo: Path) -> None:
+    """Also its tree, and the state that others read; nobody sees it before."""
+    world = RecordedWorld(repo, CHAIN)
+    effect = drive_to(world, fx.Commit)
+    event = world.perform(effect)
+    before, tip = world.journal.state, world.tip_of_record
+    world.journal.foresee(event)
+    assert (world.journal.state, world.journal.tip) == (before, tip)
+    assert world.tip_of_record == tip
+    written = len(list((repo / ".git/objects").rglob("*")))
+    state, oid = world.record(event)
+    assert len(list((repo / ".git/objects").rglob("*"))) == written
+    world.journal.publish()
+    assert world.load().state == state
+    assert [o for o, _ in events_of(world)][-2:] == [tip, oid]
+    assert "settled" not in world.tree_at(oid)
+    git(repo, "fsck", "--strict")
+
+
+def test_an_event_that_was_foreseen_and_did_not_come_leaves_no_trace(repo: Path) -> None:
+    world = RecordedWorld(repo, CHAIN)
+    effect = drive_to(world, fx.Commit)
+    tip = world.journal.tip
+    world.journal.foresee(world.perform(effect))
+    world.tip = Oid("f" * 40)  # somebody moves the branch before the commit gets there
+    world.append(world.perform(effect))
+    [*_, (parent, _), (_, entry)] = events_of(world)
+    assert (parent, type(entry.event)) == (tip, ev.Interrupted)
+    assert "settled" not in world.tree_at(world.tip_of_record)
+    assert world.load().state == world.current
+    git(repo, "fsck", "--strict")
+
+
+def test_an_event_is_written_anew_if_others_wrote_after_it_was_foreseen(repo: Path) -> None:
+    world = RecordedWorld(repo, CHAIN)
+    effect = drive_to(world, fx.Commit)
+    event = world.perform(effect)
+    world.journal.foresee(event)
+    world.load().append(ev.StopRequested(world.now(), PERSON))
+    world.journal.refresh()
+    world.append(event)
+    state = world.drive()
+    kinds = [ev.KINDS[type(entry.event)] for _, entry in events_of(world)]
+    assert kinds[-4:] == ["settled", "stop_requested", "committed", "closed"]
     assert world.load().state == state
 
 

@@ -300,3 +300,13 @@ def test_head_is_that_of_the_working_tree_which_one_is_in(
     assert there.read("HEAD") == git(side, "rev-parse", "HEAD") != git(repo, "rev-parse", "HEAD")
     git(repo, "update-ref", "refs/worktree/x", "HEAD")
     assert there.read("refs/worktree/x") is None
+
+
+def test_what_else_is_done_while_objects_go_to_disk_is_done_before_the_ref_moves(
+    repo: Path, opened: Repository
+) -> None:
+    mine, one = Refs(opened), blob(repo, "1")
+    seen: list[Oid | None] = []
+    mine.swap(NAME, None, one, "x", beside=lambda: seen.append(mine.read(NAME)))
+    assert seen == [None]
+    assert mine.read(NAME) == one

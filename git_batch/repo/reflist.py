@@ -22,6 +22,10 @@ from git_batch.repo.repository import Layout
 RACY = 100_000_000
 """Nanoseconds within which a second change of a file may leave its signature as it was."""
 
+_SECOND = 1_000_000_000
+_COARSE = 2 * _SECOND
+"""The same where times are whole seconds (ext4 with small inodes), or every other one (FAT)."""
+
 _ID = re.compile(r"[0-9a-f]{40}")
 _VALUE = re.compile(r"[0-9a-f]{40}|ref: refs/\S+")
 
@@ -49,7 +53,8 @@ def is_racy(state: os.stat_result, now: int) -> bool:
     Args:
         now: nanoseconds since the epoch, read before the file was.
     """
-    return now - state.st_ctime_ns < RACY
+    coarse = state.st_ctime_ns % _SECOND == 0
+    return now - state.st_ctime_ns < (_COARSE + RACY if coarse else RACY)
 
 
 class _Listing(Struct, frozen=True):

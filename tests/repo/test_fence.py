@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,6 +214,24 @@ def test_a_move_in_place_within_the_same_tick_is_noticed(repo: Path) -> None:
             file.write(text)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         assert found.moved()["refs/heads/main"][1] == text
+
+
+def test_what_went_wrong_in_a_file_system_that_tells_whole_seconds_a_second_change_was_missed(
+    repo: Path,
+) -> None:
+    """A file that was changed at 10.9 says 10.0, also when it is changed again at 10.99."""
+    state, second = (repo / ".git/refs").stat(), 1_000_000_000
+
+    def changed(at: int) -> os.stat_result:
+        values: Any = state.__reduce__()[1]
+        return os.stat_result(values[0], {**values[1], "st_ctime_ns": at})
+
+    now = 1_000 * second
+    assert reflist.is_racy(changed(now), now + second)
+    assert reflist.is_racy(changed(now), now + 2 * second)
+    assert not reflist.is_racy(changed(now), now + 3 * second)
+    assert not reflist.is_racy(changed(now + 1), now + second)
+    assert reflist.is_racy(changed(now + 1), now)
 
 
 def _forged(refs: Path) -> None:

@@ -16,6 +16,13 @@ KEEP_PATHS = 100
 N = TypeVar("N", int, float)
 
 
+DIED = "the run ended before the attempt did"
+"""How the reason begins of an attempt that was cut short by nobody who could record it."""
+
+DEATHS = 3
+"""How many runs in a row may end so with one task before it is a person's to look at."""
+
+
 class LogRef(Struct, frozen=True):
     """A kept log: its full size in bytes and the sha256 of what is kept of it."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -21,6 +22,7 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.actions import look_at, next_action, way_on
 from git_batch.core.admission import admission_stop
+from git_batch.core.attempt import DEATHS, DIED, Failure
 from git_batch.core.decisions import replaying
 from git_batch.core.evolve import evolve
 from git_batch.core.graph import Graph
@@ -103,7 +105,7 @@ class Machine:
         if flight.phase is Phase.FAILED:
             return self._failed(state, flight, task)
         if state.stale:
-            return fx.KeepWork(flight, fx.Interrupt("the run ended before the attempt did"))
+            return fx.KeepWork(flight, _died(flight))
         if flight.phase is Phase.RUNNING:
             return fx.RunTask(flight)
         if flight.phase is Phase.RAN and task.checks:
@@ -264,6 +266,20 @@ def reopen(state: BatchState) -> BatchState:
     if state.status not in RESUMABLE:
         return state
     return replace(state, status=BatchStatus.RUNNING, stop_requested=False)
+
+
+def _died(flight: InFlight) -> fx.Interrupt | fx.Park:
+    """Run an attempt again whose run died, unless it may be what each run of it dies of.
+
+    It can kill us, take all memory, or leave a repository that nobody can read. That is nothing
+    to find out anew each time that somebody, or a service that restarts us, resumes.
+    """
+    before = takewhile(lambda attempt: attempt.reason.startswith(DIED), reversed(flight.history))
+    deaths = 1 + sum(1 for _ in before)
+    if deaths < DEATHS or flight.apply_only:
+        return fx.Interrupt(DIED)
+    reason = f"{deaths} runs in a row ended before its attempt did; it may be what ends them"
+    return fx.Park(Failure(Outcome.INTERRUPTED, reason), f"git batch show {flight.task}")
 
 
 def accepts_empty(task: Task) -> bool:

@@ -157,7 +157,10 @@ FLIGHT: dict[tuple[Phase | None, str], Phase | None] = {
     (Phase.CHECKED, "unchanged"): None,
     (Phase.CHECKED, "review_requested"): None,
     (Phase.FAILED, "rework"): Phase.READY,
-    (Phase.FAILED, "parked"): None,
+    # The run died with an attempt too often: that is for a person, too.
+    **{
+        (phase, "parked"): None for phase in (Phase.RUNNING, Phase.RAN, Phase.CHECKED, Phase.FAILED)
+    },
     **{
         (phase, "interrupted"): Phase.READY
         for phase in (Phase.RUNNING, Phase.RAN, Phase.CHECKED, Phase.FAILED)

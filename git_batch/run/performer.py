@@ -14,7 +14,9 @@ from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.agenda import counts
 from git_batch.core.machine import Facts
-from git_batch.core.standing import TaskStatus
+from git_batch.core.model import InFlight
+from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo.linked import elsewhere, way_to
 from git_batch.run.baseline import run_baseline
@@ -159,12 +161,17 @@ class Performer:
             case fx.Rework():
                 return ev.Reworked(now, flight.task, flight.attempt, ref, shown, total)
             case fx.Interrupt(reason):
-                reason = "; ".join([reason, *self._tasks.aftermath(flight)])
+                reason = self._with_aftermath(reason, flight)
                 return ev.Interrupted(now, flight.task, flight.attempt, ref, shown, total, reason)
             case fx.Park(failure, action):
+                if failure.outcome is Outcome.INTERRUPTED:
+                    failure = replace(failure, reason=self._with_aftermath(failure.reason, flight))
                 return ev.Parked(
                     now, flight.task, flight.attempt, failure, action, ref, shown, total
                 )
+
+    def _with_aftermath(self, reason: str, flight: InFlight) -> str:
+        return "; ".join([reason, *self._tasks.aftermath(flight)])
 
     def _settle(self, effect: fx.Settle) -> ev.Event:
         flight = effect.flight

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from git_batch.core import agenda as agendas
-from git_batch.core.attempt import Attempt, Usage
+from git_batch.core.attempt import DIED, Attempt, Usage
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight, Plan, Task, TaskRecord
@@ -220,7 +220,7 @@ class Board:
         if flight.phase is Phase.FAILED and flight.failure is not None:
             free = flight.failure.outcome in FREE
             return (Outcome.INTERRUPTED if free else None), flight.failure.reason
-        return Outcome.INTERRUPTED, "the run ended before the attempt did"
+        return Outcome.INTERRUPTED, DIED
 
     def _pending(self, place: int, record: TaskRecord) -> Verdict:
         if self.state.status is BatchStatus.RUNNING:

@@ -12,7 +12,7 @@ from git_batch.core import events as ev
 from git_batch.core.actions import next_action
 from git_batch.core.admission import admission_stop, needs_authorization
 from git_batch.core.agenda import counts
-from git_batch.core.attempt import Failure, Usage
+from git_batch.core.attempt import DEATHS, Failure, Usage
 from git_batch.core.ids import TaskId
 from git_batch.core.machine import (
     Facts,
@@ -663,3 +663,40 @@ def test_totals_name_every_state_and_add_up_with_a_task_in_flight() -> None:
         TaskStatus.ENROLLED: 1,
         TaskStatus.PENDING: 3,
     }
+
+
+def die(world: World, times: int) -> None:
+    """Have runs end while a task's command is at work, each taken up by the next."""
+    for _ in range(times):
+        while not isinstance(effect := world.machine.decide(world.current), fx.RunTask):
+            world.append(world.perform(effect))
+        world.crash()
+        world.take_up()
+
+
+def test_what_went_wrong_a_task_that_ended_each_run_was_run_for_ever() -> None:
+    """It could not even be taken out: it was always in flight."""
+    world = World(plan(task("a"), task("b")))
+    world.start()
+    die(world, DEATHS)
+    state = world.drive()
+    record = state.tasks[TaskId("a")]
+    assert (record.status, record.outcome) == (TaskStatus.NEEDS_HUMAN, Outcome.INTERRUPTED)
+    assert record.reason == "3 runs in a row ended before its attempt did; it may be what ends them"
+    assert [attempt.outcome for attempt in record.history] == [Outcome.INTERRUPTED] * DEATHS
+    assert state.consecutive_failures == 0
+    assert state.tasks[TaskId("b")].status is TaskStatus.COMMITTED
+    # A person had a look: it has as many tries again.
+    world.decide(ev.Decision.RETRY, "a")
+    die(world, DEATHS - 1)
+    assert world.drive().status is BatchStatus.COMPLETED
+
+
+def test_a_run_that_ended_otherwise_in_between_begins_the_count_anew() -> None:
+    world = World(plan(task("a")), ends(a=[CF]))
+    world.start()
+    die(world, DEATHS - 1)
+    while len(world.current.in_flight.history if world.current.in_flight else ()) < DEATHS:
+        world.append(world.perform(world.machine.decide(world.current)))
+    die(world, DEATHS - 1)
+    assert world.drive().status is BatchStatus.COMPLETED

@@ -11,7 +11,7 @@ from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.agenda import counts
-from git_batch.core.attempt import Failure
+from git_batch.core.attempt import DEATHS, Failure
 from git_batch.core.decisions import replaying
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, Budget
@@ -228,7 +228,7 @@ def test_a_run_cut_after_any_event_comes_to_the_same_end_with_each_task_committe
 @settings(some, max_examples=8)
 @given(seeds)
 def test_a_run_that_is_cut_again_while_it_recovers_comes_to_the_same_end(seed: int) -> None:
-    crashed_everywhere(seed, rerun=3)
+    crashed_everywhere(seed, rerun=DEATHS - 1)  # once more, and the task is parked
 
 
 @some

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from git_batch.core.attempt import DEATHS
 from git_batch.errors import GitError
 from git_batch.repo import index
 from git_batch.repo.journal import Journal
@@ -114,6 +115,28 @@ def test_between_two_attempts_of_another_task_a_fix_can_be_taken(repo: Path) -> 
     batch(repo, "adopt", "a")
     batch(repo, "resume")
     assert sorted(committed(repo)) == ["a", "b"]
+
+
+def test_what_went_wrong_a_task_that_kills_each_run_could_not_be_taken_out(repo: Path) -> None:
+    """It was in flight whenever somebody could have, and to let it end killed the next run."""
+    killer = "[ -e .git/well ] || { echo half >src/half; kill -9 $PPID; exit; }; echo x >src/x"
+    write(repo, entry("a", killer), entry("b", "echo new >src/new"))
+    alone(repo, "start", "--yes", status=-9)
+    for _ in range(DEATHS - 1):
+        refused = batch(repo, "skip", "a", status=3)
+        assert "let it end first: git batch resume" in refused.hints
+        alone(repo, "resume", "--kill-orphans", status=-9)
+    stopped = batch(repo, "resume", "--kill-orphans", status=1)
+    assert "needs a human (interrupted)" in stopped.err
+    assert committed(repo) == ["b"]
+    assert not (repo / "src/half").exists()
+    shown = batch(repo, "show", "a").out
+    assert "3 runs in a row ended before its attempt did" in shown
+    assert [n for n in (1, 2, 3) if f"attempts/a/{n}" in " ".join(refs(repo))] == [1, 2, 3]
+    (repo / ".git/well").touch()
+    batch(repo, "retry", "a", "-m", "leave the runner alone")
+    batch(repo, "resume")
+    assert committed(repo) == ["b", "a"]
 
 
 def test_what_went_wrong_a_fix_was_put_away_before_it_was_recorded(

@@ -166,7 +166,7 @@ class Comparison:
             MOVED_BACK,
             f"'{ledger.branch}' is at {self._tip}, behind the recorded {ledger.head}",
             self._tip,
-            back_to(ledger.branch, ledger.head),
+            back_to(ledger.branch, ledger.head, self._tip),
         )
 
     def _on_top(self, start: int) -> Iterator[Drift]:
@@ -190,7 +190,7 @@ class Comparison:
                 f"'{self._l.branch}' has {many} on top of the recorded {self._l.head}: "
                 + _names([c.oid for c in plain]),
                 plain[0].oid,
-                to_foreign(self._l.status, self._l.branch, self._l.head, self._l.batch),
+                to_foreign(self._l.status, self._l.branch, self._l.head, self._tip, self._l.batch),
             )
 
     def _beyond(self, commit: Seen, claim: Claim | None) -> Drift | None:

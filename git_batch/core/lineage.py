@@ -142,15 +142,19 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
     )
 
 
-def back_to(branch: str, head: Oid) -> str:
+def back_to(branch: str, head: Oid, tip: Oid) -> str:
     """Give the command that puts a branch back to its recorded head, wherever it is pasted.
 
     Git refuses it rather than lose a change that is not committed; what the branch held besides is
-    kept by a branch of its own first. Where another working tree has the branch, git does not
-    switch to it: `by_way_of` is for whoever knows.
+    kept by a branch of its own, that is named after it: it happens more than once, and a command
+    that git refused is pasted again. That it was there is kept by git until then. Where another
+    working tree has the branch, git does not switch to it: `by_way_of` is for whoever knows.
+
+    Args:
+        tip: where the branch is.
     """
-    aside = f"git branch {word(branch + '-aside')}"
-    return f"{switch_to(branch)}{_AND}{aside}{_AND}git reset --keep {head}"
+    aside = f"git branch {word(f'{branch}-aside-{tip[:10]}')} ORIG_HEAD"
+    return f"{switch_to(branch)}{_AND}git reset --keep {head}{_AND}{aside}"
 
 
 _AND = " && "
@@ -176,10 +180,10 @@ def by_way_of(drift: Drift, way_to: Callable[[str], str]) -> Drift:
     return replace(drift, way_out=f"{way_to(words[-1])}{_AND}{rest}")
 
 
-def to_foreign(status: BatchStatus, branch: str, head: Oid, batch: str = "") -> str:
+def to_foreign(status: BatchStatus, branch: str, head: Oid, tip: Oid, batch: str = "") -> str:
     """Give the command for a person's commits on top: an abandoned batch takes none any more."""
     if status is BatchStatus.ABANDONED:
-        return back_to(branch, head)
+        return back_to(branch, head, tip)
     return f"git batch bless {batch}".rstrip()
 
 
@@ -200,7 +204,7 @@ def ways_out(ledger: Ledger, tip: Oid, back: bool, known: bool) -> tuple[str, ..
     if not known:
         return (f"git log {ledger.base}..{tip}",)
     look = compare(ledger.base, ledger.head, tip)
-    return (back_to(ledger.branch, ledger.head), look) if back else (look,)
+    return (back_to(ledger.branch, ledger.head, tip), look) if back else (look,)
 
 
 def word(branch: str) -> str:
@@ -220,7 +224,7 @@ def before_rebase(
     if tip not in former or tip == head:
         return None
     # As long as nothing stands on the new base, whoever opens the batch moves the branch there.
-    way = "git batch resume" if head == base else back_to(branch, head)
+    way = "git batch resume" if head == base else back_to(branch, head, tip)
     said = f"branch '{branch}' is at {tip}, where it was before the batch was rebased onto {base}"
     return Drift(MOVED_BACK, f"{said}; the record expects {head}", tip, way)
 

@@ -6,9 +6,9 @@ it must. What kind of commit lies where it should not is for the whole walk to s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from git_batch.core.claims import Seen, claim_of
+from git_batch.core.claims import Seen, claim_of, pretends
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import (
     BRANCH_MISSING,
@@ -73,22 +73,34 @@ def unreadable_tip(branch: str, tip: Oid) -> Drift:
 def _moved(read: Read, batch: BatchState | Header, tip: Oid, head: Oid) -> Drift:
     """Say how a tip that is not the recorded head stands to it."""
     branch = batch.branch
-    if _descends(read, tip, head):
-        return Drift(
-            FOREIGN,
-            f"branch '{branch}' is at {tip}, on top of the recorded {head}",
-            tip,
-            to_foreign(batch.status, branch, head),
-        )
-    back = _descends(read, head, tip)
+    above = _above(read, tip, head)
+    if above is not None:
+        said = f"branch '{branch}' is at {tip}, on top of the recorded {head}"
+        return _on_top(batch, said, above, tip, head)
+    back = _above(read, head, tip) is not None
     how = "was set back" if back else "was rewritten"
     return Drift(
         MOVED_BACK if back else REWRITTEN,
         f"branch '{branch}' {how}: it is at {tip}, the record expects {head}",
         tip,
-        back_to(branch, head),
+        back_to(branch, head, tip),
         "" if back else compare(batch.base, head, tip),
     )
+
+
+def _on_top(
+    batch: BatchState | Header, said: str, above: Sequence[Seen], tip: Oid, head: Oid
+) -> Drift:
+    """Name the way out of commits on top: nobody is sent to a blessing that takes no such."""
+    if any(len(commit.parents) != 1 for commit in above):
+        said += ", with a merge among what came, and none can be blessed"
+        way = back_to(batch.branch, head, tip)
+    elif any(pretends(commit.message) for commit in above):
+        said += ", with trailers of a batch among what came"
+        way = f"git batch verify {batch.batch_id}"
+    else:
+        way = to_foreign(batch.status, batch.branch, head, tip)
+    return Drift(FOREIGN, said, tip, way)
 
 
 def is_settled(read: Read, flight: InFlight | None, tip: Oid) -> bool:
@@ -101,12 +113,13 @@ def is_settled(read: Read, flight: InFlight | None, tip: Oid) -> bool:
     return named and facts.parents == (flight.parent,) and facts.tree == flight.tree
 
 
-def _descends(read: Read, tip: Oid, base: Oid) -> bool:
-    """Tell whether `base` is on the first-parent line of `tip`."""
+def _above(read: Read, tip: Oid, base: Oid) -> list[Seen] | None:
+    """Read what lies above `base` on the first-parent line of `tip`; None if it is not on it."""
     oid: Oid | None = tip
+    found: list[Seen] = []
     for _ in range(MOST):
         if oid == base or oid is None:
-            return oid is not None
-        facts = read(oid)
-        oid = facts.parents[0] if facts.parents else None
+            return found if oid is not None else None
+        found.append(read(oid))
+        oid = found[-1].parents[0] if found[-1].parents else None
     raise GitError(f"more than {MOST} commits lie between {tip} and {base}")

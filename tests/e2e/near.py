@@ -14,7 +14,7 @@ import pytest
 from git_batch.cli import resuming, starting
 from git_batch.cli.main import main
 from tests.conftest import git
-from tests.e2e.job import Done, task, write
+from tests.e2e.job import BRANCH, Done, task, write
 
 
 def near(top: Path, *args: str, status: int | None = 0) -> Done:
@@ -66,6 +66,11 @@ def finished(template: Path, place: Path, *parts: str) -> Path:
 def record(top: Path) -> str:
     """Name the ref of the only record here."""
     return git(top, "for-each-ref", "--format=%(refname)", "refs/notes/batch")
+
+
+def back_to(head: str, tip: str) -> str:
+    """Give what is done where the branch is checked out, to put it back to its recorded head."""
+    return f"git reset --keep {head} && git branch {BRANCH}-aside-{tip[:10]} ORIG_HEAD"
 
 
 def by_hand(top: Path, name: str = "hand") -> str:

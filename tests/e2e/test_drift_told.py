@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, task, told, write
-from tests.e2e.near import by_hand, finished, near, record, said
+from tests.e2e.near import back_to, by_hand, finished, near, record, said
 
 FORMS = (
     ("status",),
@@ -40,9 +40,7 @@ def test_what_went_wrong_a_report_knew_nothing_of_drift(top: Path, form: tuple[s
     shown = unescape(said(near(top, *form, "demo")))
     assert "history rewritten: " in shown
     assert f"batch/demo at {now[:10]}, recorded at {head[:10]}" in shown
-    assert (
-        f"git switch batch/demo && git branch batch/demo-aside && git reset --keep {head}" in shown
-    )
+    assert f"git switch batch/demo && {back_to(head, now)}" in shown
     assert f"git range-diff {git(top, 'rev-parse', 'main')} {head} {now}" in shown
 
 
@@ -67,7 +65,7 @@ def test_the_way_back_after_an_amend_works_from_any_branch(top: Path, here: bool
     git(top, "commit", "-q", "--amend", "-m", "other")
     if not here:
         git(top, "switch", "-q", "main")
-    way = f"git switch batch/demo && git branch batch/demo-aside && git reset --keep {head}"
+    way = f"git switch batch/demo && {back_to(head, git(top, 'rev-parse', BRANCH))}"
     assert re.search(rf"next: +{re.escape(way)}\n", near(top, "status", "demo").out)
     assert near(top, "push", "nowhere", "demo", status=4).hints[0] == way
     assert way in near(top, "verify", "demo", status=4).out
@@ -121,3 +119,66 @@ def test_what_went_wrong_a_resume_with_nothing_to_run_kept_the_drift_to_itself(
     near(repo, "skip", "b")
     near(repo, "resume")
     assert committed(repo)[0] == "a"
+
+
+def test_what_went_wrong_the_way_back_worked_once_only(top: Path) -> None:
+    head = git(top, "rev-parse", BRANCH)
+    for words in ("mine", "mine again"):
+        git(top, "commit", "-q", "--amend", "-m", words)
+        mine = git(top, "rev-parse", BRANCH)
+        git(top, "branch", "-f", "kept", mine)
+        pasted(top, told(top)["next_action"])
+        assert git(top, "rev-parse", f"{BRANCH}-aside-{mine[:10]}") == mine
+        assert git(top, "rev-parse", BRANCH) == head
+        near(top, "verify")
+
+
+def test_what_went_wrong_the_way_back_that_git_refused_could_not_be_pasted_again(
+    top: Path,
+) -> None:
+    head = git(top, "rev-parse", BRANCH)
+    (top / "src/mine").write_text("mine\n")
+    git(top, "add", "src/mine")
+    git(top, "commit", "-q", "--amend", "-m", "mine")
+    mine = git(top, "rev-parse", BRANCH)
+    (top / "src/mine").write_text("and an edit\n")
+    way = told(top)["next_action"]
+    with pytest.raises(subprocess.CalledProcessError):
+        pasted(top, way)
+    assert (git(top, "rev-parse", BRANCH), (top / "src/mine").read_text()) == (
+        mine,
+        "and an edit\n",
+    )
+    git(top, "stash", "-q")
+    pasted(top, way)
+    assert git(top, "rev-parse", BRANCH) == head
+    assert git(top, "rev-parse", f"{BRANCH}-aside-{mine[:10]}") == mine
+
+
+def test_what_went_wrong_a_merge_on_top_was_to_be_blessed(repo: Path) -> None:
+    write(repo, task("one", "echo 1 >src/1"), task("two", "exit 1"))
+    near(repo, "start", "--yes", status=1)
+    head = git(repo, "rev-parse", BRANCH)
+    moved = git(repo, "commit-tree", "-p", "main", "-m", "moved", "main^{tree}")
+    git(repo, "merge", "-q", "--no-edit", moved)
+    merge = git(repo, "rev-parse", BRANCH)
+    way = f"git switch {BRANCH} && {back_to(head, merge)}"
+    assert told(repo)["next_action"] == way
+    assert near(repo, "adopt", "two", status=3).hints[0] == way
+    near(repo, "resume", "--yes", status=1)
+    assert told(repo)["next_action"] == way
+    assert "git batch bless" not in near(repo, "report").out
+    pasted(repo, way)
+    near(repo, "retry", "two")
+    near(repo, "resume", "--yes", status=1)
+
+
+def test_what_went_wrong_a_copy_of_a_tasks_commit_was_to_be_blessed(top: Path) -> None:
+    git(top, "cherry-pick", "--keep-redundant-commits", "HEAD~1")
+    shown = near(top, "status").out
+    assert "with trailers of a batch among what came" in shown
+    assert "bless" not in shown
+    way = told(top)["next_action"]
+    assert way.startswith("git batch verify ")
+    out = near(top, *way.split()[2:], status=4).out
+    assert "git reset --keep" in out

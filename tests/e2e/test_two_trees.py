@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import git
 from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import batch, outcomes, task, write
+from tests.e2e.near import back_to
 
 
 def other_plan(top: Path, *tasks: str) -> None:
@@ -137,7 +138,7 @@ def test_what_went_wrong_the_way_back_switched_to_what_another_tree_has(
     git(side, "commit", "-q", "--amend", "-m", "other")
     batch(repo, "hooks", "install")
     git(repo, "init", "-q", "--bare", str(tmp_path / "remote"))
-    back = f"git branch batch/demo-aside && git reset --keep {head}"
+    back = back_to(head, git(side, "rev-parse", "HEAD"))
     there = batch(side, "push", "nowhere", "demo", status=4)
     assert there.hints[0] == f"git switch batch/demo && {back}"
     way = f"cd '{side}' && {back}"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, task, told, write
-from tests.e2e.near import TASKS, finished, near, record
+from tests.e2e.near import TASKS, back_to, finished, near, record
 
 ONE = task("one", "echo 1 >src/one")
 
@@ -65,9 +65,8 @@ def test_what_went_wrong_undo_took_an_amended_branch_for_one_not_checked_out(
     done = near(top, "undo", "three", status=3)
     assert done.err.startswith("error: history rewritten: ")
     assert "not checked out" not in done.err
-    assert done.hints == [
-        f"git switch {BRANCH} && git branch {BRANCH}-aside && git reset --keep {head}"
-    ]
+    mine = git(top, "rev-parse", "HEAD")
+    assert done.hints == [f"git switch {BRANCH} && {back_to(head, mine)}"]
     subprocess.run(done.hints[0], shell=True, cwd=top, check=True, capture_output=True)
     assert git(top, "rev-parse", "HEAD") == head
     git(top, "switch", "-q", "main")

@@ -89,8 +89,8 @@ class TestRewrites:
         assert done.status == 0
         assert "warning: this amend broke a batch's branch" in done.said
         assert f"hint: before, the branch was at {before}" in done.said
-        aside = "git branch batch/demo-aside"
-        way = f"git switch batch/demo && {aside} && git reset --keep {before}"
+        aside = f"git branch batch/demo-aside-{git(top, 'rev-parse', 'HEAD')[:10]} ORIG_HEAD"
+        way = f"git switch batch/demo && git reset --keep {before} && {aside}"
         assert f"hint: {way}" in done.said
 
     def test_rebase_is_told_at_once(self, top: Path) -> None:

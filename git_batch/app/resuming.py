@@ -120,7 +120,13 @@ def _ready(
     untouched = state.enrolled == 0 and state.in_flight is None
     own = preconditions.untracked_among(session, plan_files) if plan_files else ()
     excluded = (*accepted(state.authorization), *own)
-    readiness.refuse_unknown(session, state, excluded, note)
+    # Of a branch that somebody deleted under their own feet nothing tells what was changed: it is
+    # made again where nothing stands on it yet; else the run says that it is gone.
+    deleted = session.refs.read(name) is None and session.repo.symbolic_head() == name
+    if deleted and untouched:
+        take_branch(session, state)
+    if untouched or not deleted:
+        readiness.refuse_unknown(session, state, excluded, note)
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.refs.read(name) is not None:

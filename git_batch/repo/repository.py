@@ -278,10 +278,19 @@ class Repository:
             found = self.objects.lookup_reference(branch or "HEAD").resolve()
             return branch, Oid(str(found.target))
         except KeyError:
-            raise PreconditionError(
-                "there is no commit yet, so there is nothing to build a batch on",
-                "make the first one: git commit --allow-empty -m 'first commit'",
-            ) from None
+            raise self._nothing_to_build_on(branch) from None
+
+    def _nothing_to_build_on(self, branch: str | None) -> PreconditionError:
+        if branch is not None and self.git.run(["for-each-ref", "--count=1", "refs/heads"]):
+            return PreconditionError(
+                f"branch '{branch.removeprefix('refs/heads/')}' has no commit, so there is nothing "
+                "to build a batch on",
+                "go to a branch that has one: git switch BRANCH",
+            )
+        return PreconditionError(
+            "there is no commit yet, so there is nothing to build a batch on",
+            "make the first one: git commit --allow-empty -m 'first commit'",
+        )
 
     def tree_of(self, commit: Oid) -> Oid:
         """Name the tree of a commit.

@@ -40,7 +40,12 @@ def unstaging(repo: Repository, paths: Iterable[bytes]) -> str:
 
 
 def _command(repo: Repository, paths: Set[bytes], dirt: Dirt) -> str | None:
-    """Give the command that stashes just these; None if git would not, as it ignores one."""
+    """Give the command that stashes just these; None if git would not.
+
+    It refuses what it ignores, and all on a branch that has no commit.
+    """
+    if repo.git.commit_named("HEAD") is None:
+        return None
     tracked = [entry for entry in dirt.tracked if entry.path in paths]
     modules = [entry for entry in tracked if entry.submodule is not None and entry.staged == "."]
     others = sorted(paths - {entry.path for entry in tracked})

@@ -11,7 +11,16 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, task, told, write
-from tests.e2e.near import back_to, by_hand, finished, near, record, said
+from tests.e2e.near import (
+    PASSED,
+    back_to,
+    by_hand,
+    finished,
+    near,
+    record,
+    said,
+    while_it_passes,
+)
 
 FORMS = (
     ("status",),
@@ -182,3 +191,42 @@ def test_what_went_wrong_a_copy_of_a_tasks_commit_was_to_be_blessed(top: Path) -
     assert way.startswith("git batch verify ")
     out = near(top, *way.split()[2:], status=4).out
     assert "git reset --keep" in out
+
+
+def test_what_went_wrong_with_a_deleted_branch_checked_out_a_stash_was_told_of(repo: Path) -> None:
+    write(repo, task("one", "echo 1 >src/1"), task("two", "exit 1"))
+    near(repo, "start", "--yes", status=1)
+    near(repo, "retry", "two")
+    head = git(repo, "rev-parse", BRANCH)
+    git(repo, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    done = near(repo, "resume", "--yes", status=4)
+    assert "the working tree has changes" not in done.err
+    assert told(repo)["next_action"] == f"git branch {BRANCH} {head}"
+    pasted(repo, told(repo)["next_action"])
+    near(repo, "resume", "--yes", status=1)
+    assert committed(repo) == ["one"]
+
+
+def test_what_went_wrong_a_branch_that_was_deleted_before_its_first_commit_held_up_a_resume(
+    repo: Path,
+) -> None:
+    write(repo, task("one", "echo 1 >src/1"))
+    with while_it_passes(repo):
+        near(repo, "start", "--yes", "--expires", PASSED, status=1)
+    git(repo, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    (repo / "src/a").write_text("a person's\n")
+    done = near(repo, "resume", "--yes", "--expires", "1h", status=3)
+    assert done.err.startswith("error: the working tree has changes that no task made:\n\tsrc/a\n")
+    git(repo, "stash", "-q")
+    git(repo, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    near(repo, "resume", "--yes", "--expires", "1h")
+    assert committed(repo) == ["one"]
+
+
+def test_what_went_wrong_a_new_root_was_to_be_made_where_a_batchs_branch_was_deleted(
+    top: Path,
+) -> None:
+    git(top, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    done = near(top, "start", "--yes", "--branch", "other", status=3)
+    assert done.err.startswith(f"error: branch '{BRANCH}' has no commit, so ")
+    assert done.hints == ["go to a branch that has one: git switch BRANCH"]

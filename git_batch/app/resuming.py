@@ -104,9 +104,11 @@ def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcom
             "its plan can be started anew: git batch start --branch NAME",
         )
     if request.plan is not None:
+        # Its branch is there, as a rule, and so is the slug that names it in the changed plan.
+        new = f"git batch start {shlex.quote(request.plan)} --branch NAME"
         raise PreconditionError(
             f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",
-            f"start what is new as a batch of its own: git batch start {shlex.quote(request.plan)}",
+            f"start what is new as a batch of its own: {new}",
         )
     return Outcome(state, journal.machine.plan, around=_around(session, state))
 

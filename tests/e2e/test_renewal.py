@@ -243,6 +243,19 @@ def test_a_completed_batch_does_not_get_another_plan(repo: Path) -> None:
     assert "its plan can't change any more" in done.err
 
 
+def test_what_went_wrong_what_is_new_was_to_be_started_on_the_completed_batchs_branch(
+    repo: Path,
+) -> None:
+    write(repo, ONE)
+    near(repo, "start", "--yes")
+    write(repo, FOUR)
+    done = near(repo, "resume", "--plan", "batch.toml", "--yes", status=3)
+    [way] = [hint.partition(": ")[2] for hint in done.hints]
+    assert way == "git batch start batch.toml --branch NAME"
+    near(repo, *way.replace("NAME", "next").split()[2:], "--yes")
+    assert git(repo, "log", "-1", "--format=%(trailers:key=Batch-Task,valueonly)", "next")
+
+
 def test_a_new_plan_and_its_prompts_may_be_untracked_and_enter_no_commit(repo: Path) -> None:
     stopped(repo)
     near(repo, "retry", "t2")

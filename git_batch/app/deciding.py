@@ -11,6 +11,7 @@ from msgspec import Struct
 from git_batch.app import aftermath, preconditions
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import let_go, let_go_of_task
+from git_batch.app.following import must_not_be_behind
 from git_batch.app.session import Session, called, must_choose, outside_of_tasks
 from git_batch.core import events as ev
 from git_batch.core.decisions import allowed
@@ -150,6 +151,8 @@ class Deciding:
             journal = Journal.load(s.repo, s.refs, self._batch, who=who, runner=new_runner())
             state = journal.state
             preconditions.locks_cleared_up(s, state.slug, state.branch, self._batch, s.note)
+            if not self._ends:
+                must_not_be_behind(s, state)
             return journal
         except BatchError:
             self._lock.release()

@@ -10,18 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from git_batch.app import preconditions
 from git_batch.app.session import Session, called
 from git_batch.core import trailers
+from git_batch.core.chain import ref_name
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
+from git_batch.core.lineage import BEYOND, FOREIGN, back_to
 from git_batch.core.model import BatchState, accepted
-from git_batch.errors import PreconditionError
-from git_batch.repo import commits
+from git_batch.errors import DriftError, PreconditionError
+from git_batch.repo import commits, lineage
+from git_batch.repo.linked import told_here
 from git_batch.repo.occupied import occupied
 from git_batch.repo.restore import restore
 from git_batch.repo.worktree import Scanner
-from git_batch.run.lineage import drift_here
+from git_batch.run.lineage import drift_here, drift_of
 from git_batch.views.addressing import addressed
 
 
@@ -35,6 +40,30 @@ def must_not_drift(session: Session, state: BatchState) -> None:
     if drift is not None:
         way = addressed(drift.way_out, called(session, state.batch_id))
         raise PreconditionError(f"{drift.kind}: {drift.detail}", way)
+
+
+def must_not_be_behind(session: Session, state: BatchState) -> None:
+    """See that the branch holds nothing that a newer record than the one here may have made.
+
+    A record that goes on from where it stands parts from the newer one, and none takes the other
+    over again.
+
+    Raises:
+        DriftError: it does; nothing was written.
+    """
+    drift = drift_of(session.repo, session.refs, state, state.head, state.in_flight)
+    if drift is None or drift.kind != FOREIGN or drift.commit is None:
+        return
+    git, here = session.repo.git, session.refs.read(ref_name(state.batch_id))
+    found = lineage.verdict(git, tip=drift.commit, batch=state.batch_id, record_tip=here)
+    for beyond in found.drifts:
+        if beyond.kind == BEYOND:
+            back = replace(beyond, way_out=back_to(state.branch, state.head, drift.commit))
+            raise DriftError(
+                f"{beyond.kind}: {beyond.detail}",
+                beyond.way_out,
+                f"or, if they are forged, put them aside: {told_here(git, back).way_out}",
+            )
 
 
 def must_be_ready(session: Session, state: BatchState) -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from git_batch.app import aftermath, preconditions, readiness, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
-from git_batch.app.following import follow
+from git_batch.app.following import follow, must_not_be_behind
 from git_batch.app.granting import Bounds
 from git_batch.app.notifying import Bell, around
 from git_batch.app.planning import LoadedPlan, load_plan
@@ -77,6 +77,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
             group.forget(session.repo.scratch)
             return _ended(session, journal, request)
         _no_orphans(session, batch, request)
+        must_not_be_behind(session, journal.state)
         preconditions.plan_is_known(journal.machine.plan, journal.state)
         loaded = None
         if request.plan is not None:

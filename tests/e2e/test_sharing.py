@@ -463,3 +463,37 @@ def test_a_person_at_a_terminal_sees_how_far_it_is(top: Path) -> None:
     assert b"Writing objects:  " in seen
     assert SHOWN.encode() in seen
     assert b"\x1b" not in seen
+
+
+@pytest.mark.parametrize(
+    "command", [("resume", "--yes"), ("retry", "two"), ("skip", "two")], ids=lambda c: c[0]
+)
+def test_what_went_wrong_a_record_behind_its_branch_went_on_and_parted_from_the_newer_one(
+    top: Path, clone: Path, command: tuple[str, ...]
+) -> None:
+    near(clone, "pull")
+    go_on(top)
+    near(top, "push")
+    git(clone, "pull", "-q", "origin", BRANCH)
+    before = pair(clone)
+    done = near(clone, *command, status=4)
+    assert done.err.startswith("error: beyond the record: ")
+    assert done.hints[0] == "git batch pull"
+    assert pair(clone) == before
+    near(clone, "pull")
+    assert pair(clone) == pair(top)
+    near(clone, "resume")
+
+
+def test_what_was_forged_on_top_of_the_record_can_be_put_aside(top: Path) -> None:
+    forged = f"x\n\nBatch-Id: {batch_id(top)}\nBatch-Task: two\nBatch-Plan: sha256:{'0' * 64}\n"
+    head = git(top, "rev-parse", BRANCH)
+    forged += f"Batch-Record: {head}\n"
+    git(top, "commit", "-q", "--allow-empty", "-m", forged)
+    before = pair(top)
+    done = near(top, "resume", "--yes", status=4)
+    assert pair(top) == before
+    way = done.hints[1].partition(": ")[2]
+    subprocess.run(way, shell=True, cwd=top, check=True, capture_output=True)
+    assert git(top, "rev-parse", BRANCH) == head
+    go_on(top)

@@ -59,12 +59,12 @@ def barrier_beside(directory: str, act: Callable[[], object]) -> None:
     Raises:
         GitError: as of `barrier`; what `act` raises comes first.
     """
-    failed: list[Exception] = []
+    failed: list[BaseException] = []
 
     def wait() -> None:
         try:
             barrier(directory)
-        except (GitError, OSError) as error:
+        except BaseException as error:  # whatever it is: else nobody would hear of it
             failed.append(error)
 
     thread = Thread(target=wait)

@@ -83,3 +83,18 @@ def test_what_is_done_meanwhile_is_done_in_the_main_thread(tmp_path: Path) -> No
     seen = []
     barrier_beside(str(tmp_path), lambda: seen.append(threading.current_thread()))
     assert seen == [main_thread()]
+
+
+def test_what_went_wrong_a_barrier_that_broke_down_in_the_other_thread_was_taken_for_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only what the disk says: no memory for its thread, a C library without syncfs(2)."""
+
+    def broken(directory: str) -> None:
+        raise MemoryError(directory)
+
+    monkeypatch.setattr(durability, "barrier", broken)
+    seen: list[int] = []
+    with pytest.raises(MemoryError, match=tmp_path.name):
+        barrier_beside(str(tmp_path), lambda: seen.append(1))
+    assert seen == [1]

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -58,7 +59,7 @@ def link(source: str, target: str) -> bool:
 
 
 def copy(source: str, target: str) -> bool:
-    """Make `target` a copy of `source` with its mtime; False if there is none.
+    """Make `target` a copy of `source` with its mode and mtime; False if there is none.
 
     Raises:
         FileExistsError: there is a `target`.
@@ -72,6 +73,8 @@ def copy(source: str, target: str) -> bool:
     finally:
         os.close(fd)
     with open(target, "xb", buffering=0) as new:
+        with contextlib.suppress(PermissionError):  # a file system that has no modes
+            os.fchmod(new.fileno(), stat.S_IMODE(was.st_mode))
         try:
             left = memoryview(content)
             while left:  # a disk that gets full takes a part first
@@ -166,10 +169,7 @@ class PersonIndex:
         return True
 
     def part(self, base: str, private: str) -> None:
-        """Have none of our copies be the very file of the person's index: a command may write it.
-
-        git never writes into an index, but a command that is run can do it in our folder.
-        """
+        """Have none of our copies be the very file of the person's index."""
         theirs = _stat(self._path)
         discard(*(path for path in (self._mine, self._base) if _is_at(path, theirs)))
         shared = [path for path in (base, private) if _is_at(path, theirs)]
@@ -215,8 +215,7 @@ class PersonIndex:
         """Take back what a command may not do to the index, as far as it was done since `base`.
 
         These are marks that hide files from git (`assume-unchanged` and `skip-worktree` of the
-        person's own stay), and entries of files that are to be untracked. Nothing is done, and no
-        git runs, while the index is the file that `base` was linked to.
+        person's own stay), and entries of files that are to be untracked.
 
         Args:
             untracked: says of a path whether it is to be untracked.

@@ -2,9 +2,9 @@
 
 The scan is `git add -A` into a *private* index, so that ignore rules, filters, line ends, modes,
 symbolic links, sparse checkouts and racy edits are exactly git's, and the person's index is left
-alone. The private index starts as a hard link of the person's (`index`), which keeps what git
-knows about unchanged files: a scan costs what `git status` costs. Before it is used it is made to
-equal the batch branch's tip, so that what a person or a task has staged (an ignored file by force,
+alone. The private index starts as a copy of the person's (`index`), which keeps what git knows
+about unchanged files: a scan costs what `git status` costs. Before it is used it is made to equal
+the batch branch's tip, so that what a person or a task has staged (an ignored file by force,
 say) is not taken for the next task's work.
 
 Excluded paths are the untracked ones that a person accepted at the confirmation. They never get
@@ -30,7 +30,8 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import within
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
-from git_batch.repo.index import PersonIndex, copy, discard, index_info, link, parents
+from git_batch.repo.index import PersonIndex, discard, index_info, link, parents, same
+from git_batch.repo.indexcopy import copy_whole, is_whole
 from git_batch.repo.libgit2 import Option, pygit2
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
@@ -88,8 +89,8 @@ class Scanner:
             GitError: the index has conflicts, or git failed.
         """
         self.person.recover(self.private)
-        discard(self.private, self.base, self.private + ".lock")
-        copy(self.repo.layout.index, self.base)
+        discard(self.private, self.private + ".lock")
+        copy_whole(self.repo.layout.index, self.base)
         link(self.base, self.private)
         self._tip, self.tree = tip, None
         if self._settled == (_signature(self.repo.layout.index), tip):
@@ -116,7 +117,7 @@ class Scanner:
             LockedError: the person's index is locked.
             GitError: it kept changing, or git failed.
         """
-        if not os.path.lexists(self.base):
+        if same(self.repo.layout.index, self.base) or not is_whole(self.base):
             return []
 
         def untracked(path: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -122,6 +123,50 @@ def test_what_went_wrong_a_copy_for_which_the_disk_was_too_full_was_taken_for_wh
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "copy").exists()
+
+
+def test_what_went_wrong_a_run_killed_while_it_copied_the_index_left_one_that_stopped_every_resume(
+    repo: Path,
+) -> None:
+    """`error: 'git ls-files -v -z' failed: scan.base: index file smaller than expected`."""
+    git(repo, "update-index", "--skip-worktree", "src/b")
+    opened = Repository.open(str(repo))
+    scanner, tip = Scanner(opened), opened.tree_of(opened.head()[1])
+    half = (repo / ".git/index").stat().st_size // 2
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (half, half))
+        scanner.begin(tip)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGXFSZ
+    assert scanner.take_back() == []
+    assert git(repo, "ls-files", "-t", "src/b") == "S src/b", "a mark of the person's own"
+    scanner.begin(tip)
+    assert same(scanner.base, str(repo / ".git/index"))
+
+
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_copy_of_the_index_that_a_power_cut_took_the_content_of_says_nothing(
+    repo: Path, left: int
+) -> None:
+    git(repo, "update-index", "--skip-worktree", "src/b")
+    opened = Repository.open(str(repo))
+    scanner = Scanner(opened)
+    scanner.begin(opened.tree_of(opened.head()[1]))
+    os.truncate(scanner.base, left)
+    assert scanner.take_back() == []
+    assert git(repo, "ls-files", "-t", "src/b") == "S src/b"
+
+
+def test_what_went_wrong_an_index_that_a_group_shares_came_back_as_ours_alone(repo: Path) -> None:
+    """Where git had nothing to write into our copy, that took the place of the person's index."""
+    opened = Repository.open(str(repo))
+    scanner = Scanner(opened)
+    (repo / ".git/index").chmod(0o660)
+    scanner.begin(opened.tree_of(opened.head()[1]))
+    assert Path(scanner.private).stat().st_mode & 0o777 == 0o660
 
 
 def test_git_never_writes_into_an_index_file(repo: Path, tmp_path: Path) -> None:

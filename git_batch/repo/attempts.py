@@ -94,19 +94,19 @@ class LogStore:
     def __init__(self, repo: Repository, refs: Refs, batch: BatchId, who: commits.Idents) -> None:
         self._repo, self._refs, self._who = repo, refs, who
         self._ref = logs_ref(batch)
-        self._waiting: Changes = {}
+        self._waiting: dict[str, Oid] = {}
         self._published = datetime.min.replace(tzinfo=UTC)
 
     def put(self, place: int, task: TaskId, n: int, text: bytes) -> None:
         """Keep an attempt's log; an empty one is none."""
         if text:
-            oid = write_blob(self._repo, text)
-            self._waiting[log_path(place, task, n)] = (oid, FileMode.BLOB)
+            self._waiting[log_path(place, task, n)] = write_blob(self._repo, text)
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:
         """Move the ref to all that was put, unless that was done less than `OFTEN` ago.
 
-        What is damaged of the logs before is left out: no run stops for them.
+        What is damaged of the logs before is left out, and what a `git gc --prune=now` took while
+        nothing named it: no run stops for them.
         """
         if not self._waiting or (not at_once and at - self._published < OFTEN):
             return
@@ -114,7 +114,12 @@ class LogStore:
         base = None
         with suppress(GitError):
             base = commits.read(self._repo, old).tree if old else None
-        tree = write_paths(self._repo, base, self._waiting, pass_damaged=True)
+        logs: Changes = {
+            path: (oid, FileMode.BLOB)
+            for path, oid in self._waiting.items()
+            if commits.exists(self._repo, oid)
+        }
+        tree = write_paths(self._repo, base, logs, pass_damaged=True)
         new = commits.make(
             self._repo,
             tree=tree,

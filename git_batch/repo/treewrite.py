@@ -72,7 +72,7 @@ def write_paths(
         pass_damaged: leave out what was in a folder that can't be read.
 
     Raises:
-        GitError: it could not be written.
+        GitError: it could not be written, or an object that it is to name is not there.
     """
     split = {tuple(path.encode().split(b"/")): value for path, value in changes.items()}
     root = bytes.fromhex(base) if base else None
@@ -95,8 +95,10 @@ def _write(
             tree.pop(name, None)
         elif isinstance(value, bytes):
             tree[name] = FileMode.BLOB, bytes.fromhex(write_blob(repo, value))
-        else:
+        elif pygit2.Oid(hex=value[0]) in repo.objects.odb:
             tree[name] = value[1], bytes.fromhex(value[0])
+        else:  # it was dropped by a `git gc --prune=now`, say, before this names it
+            raise GitError(f"could not write a tree: there is no object {value[0]}")
     for name, inner in below.items():
         mode, old = tree.get(name, (0, b""))
         under = old if mode == DIRECTORY and (name,) not in changes else None

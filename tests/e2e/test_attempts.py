@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import argv, committed, here, outcomes, refs, task, tasks, told, write
+from tests.e2e.near import near
 from tests.e2e.scene import environment
 
 WORK = "echo x >>src/a; echo new >src/new; rm src/b; printf '\\377' >src/raw; ln -s a src/l; "
@@ -267,3 +268,21 @@ def test_what_was_kept_is_offered_until_it_is_pruned(repo: Path) -> None:
     assert shown.count("not here any more") == 1
     history = told(repo, "report")["tasks"][0]["history"]
     assert [a["gone"] for a in history] == [True, False, False]
+
+
+def test_what_went_wrong_logs_that_a_task_collected_as_garbage_left_a_ref_that_git_could_not_read(
+    repo: Path,
+) -> None:
+    """`git gc` failed from then on: `fatal: unable to read` the log that was not yet named."""
+    names = ("one", "two")
+    write(
+        repo,
+        *(task(name, f"echo says {name}; echo 1 >src/{name}") for name in names),
+        task("tidy", "echo says tidy; git gc -q --prune=now; echo 1 >src/tidy"),
+    )
+    near(repo, "start", "--yes")
+    assert committed(repo) == [*names, "tidy"]
+    git(repo, "fsck", "--strict")
+    git(repo, "gc", "-q", "--prune=now")
+    near(repo, "report")
+    near(repo, "verify")

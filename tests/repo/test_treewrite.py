@@ -102,3 +102,9 @@ def test_an_object_that_is_no_tree_but_calls_itself_one_is_named(
     oid = write_object(opened, ObjectType.TREE, content, "a tree")
     with pytest.raises(GitError, match=f"tree {oid} is malformed"):
         read_tree(opened.objects, oid.raw)
+
+
+def test_what_went_wrong_a_tree_named_an_object_that_was_gone(opened: Repository) -> None:
+    gone = Oid("1" * 40)
+    with pytest.raises(GitError, match=f"there is no object {gone}"):
+        write_paths(opened, None, {"a/b": (gone, FileMode.BLOB)})

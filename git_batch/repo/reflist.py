@@ -44,7 +44,7 @@ def signature(state: os.stat_result) -> Signature:
 
 def is_value(text: str) -> bool:
     """Tell whether the content of a file is a ref's value: an object id, or `ref: <name>`."""
-    return _VALUE.fullmatch(text.strip()) is not None
+    return _VALUE.fullmatch(text.rstrip(" \t\n\v\f\r")) is not None
 
 
 def is_racy(state: os.stat_result, now: int) -> bool:
@@ -198,7 +198,8 @@ def _read(path: str) -> str | None:
     except OSError:
         return None
     try:
-        return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip() or None
+        text = os.read(fd, 4096).rstrip()  # git passes over spaces at the end, and nowhere else
+        return text.decode("utf-8", "surrogateescape") or None
     except OSError:
         return None
     finally:

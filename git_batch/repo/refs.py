@@ -77,9 +77,10 @@ class Refs:
             BrokenRefError: its file holds no id (a crash, a full disk).
         """
         named = (self._repo.symbolic_head() if name == "HEAD" else None) or name
-        found = loose_id(self._repo.layout, named)
-        if found is not None:  # as it is mostly, and for a third of what libgit2 takes
-            return found
+        if pygit2.reference_is_valid_name(named):  # else it may lead to any file
+            found = loose_id(self._repo.layout, named)
+            if found is not None:  # as it is mostly, and for a third of what libgit2 takes
+                return found
         try:
             if is_pipe(os.path.join(self._repo.layout.common_dir, named)):
                 raise pygit2.GitError("its file is a named pipe")  # which would be waited for

@@ -14,7 +14,8 @@ import pytest
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError, LockedError, StaleError
 from git_batch.repo import durability, refs, stalelocks
-from git_batch.repo.refs import Refs
+from git_batch.repo.reflist import RefList, is_value
+from git_batch.repo.refs import BrokenRefError, Refs
 from git_batch.repo.repository import Repository
 from tests.conftest import git
 
@@ -88,7 +89,8 @@ def test_an_object_that_does_not_exist_is_never_named(repo: Path, opened: Reposi
 RACE = """
 import sys
 from git_batch.errors import StaleError
-from git_batch.repo.refs import Refs
+from git_batch.repo.reflist import RefList, is_value
+from git_batch.repo.refs import BrokenRefError, Refs
 from git_batch.repo.repository import Repository
 path, name, *oids = sys.argv[1:]
 mine = Refs(Repository.open(path))
@@ -255,6 +257,34 @@ def test_symbolic_refs_are_read_through_and_by_name(repo: Path, opened: Reposito
     assert (mine.read("HEAD"), opened.symbolic_head()) == (None, "refs/heads/unborn")
     git(repo, "switch", "-q", "--detach", "main")
     assert opened.symbolic_head() is None
+
+
+@pytest.mark.parametrize("name", ["refs/heads/../../other", "refs/heads/x.lock", "other"])
+def test_what_went_wrong_a_file_was_read_as_the_ref_of_a_name_that_no_ref_can_have(
+    repo: Path, opened: Repository, name: str
+) -> None:
+    for path in ("other", "refs/heads/x.lock", "refs/heads/x"):
+        (repo / ".git" / path).write_text("1" * 40)
+    assert Refs(opened).read("refs/heads/x") == "1" * 40
+    assert Refs(opened).read(name) is None
+
+
+@pytest.mark.parametrize("text", [" {}", "\n{}\n", "{}\x1f", "{}\u00a0\n"])
+def test_what_went_wrong_a_ref_that_git_can_not_read_was_read(
+    repo: Path, opened: Repository, text: str
+) -> None:
+    mine, oid = Refs(opened), git(repo, "rev-parse", "HEAD")
+    found = RefList(opened.layout)
+    found.note()
+    content = text.format(oid)
+    (repo / ".git/refs/heads/main").write_text(content)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repo, "rev-parse", "--verify", "refs/heads/main")
+    with pytest.raises(BrokenRefError):
+        mine.read("refs/heads/main")
+    (old, new) = found.moved()["refs/heads/main"]
+    assert (old, new) == (oid, content.rstrip(" \n"))
+    assert not is_value(content)
 
 
 def test_pointing_head_elsewhere_moves_neither_files_nor_branches(

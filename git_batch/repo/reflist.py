@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from contextlib import suppress
 
@@ -125,7 +126,9 @@ class RefList:
             self._loose.update({name: value for name, value in values.items() if value})
             for name in changed:
                 state = found[name]
-                known[name] = None if is_racy(state, now) else signature(state)
+                # A link stays as it is when what it leads to changes.
+                certain = stat.S_ISREG(state.st_mode) and not is_racy(state, now)
+                known[name] = signature(state) if certain else None
             self._packed_signature, self._packed = packed_signature, packed
         return moves
 

@@ -287,6 +287,17 @@ def test_a_ref_that_comes_or_goes_is_noticed_in_folders_that_were_as_they_are_fo
     assert set(found.moved()) == names
 
 
+def test_what_went_wrong_a_ref_that_is_a_link_moved_unseen_with_the_file_it_leads_to(
+    repo: Path,
+) -> None:
+    (repo / ".git/aside").write_text("1" * 40)
+    (repo / ".git/refs/heads/link").symlink_to(repo / ".git/aside")
+    time.sleep(reflist.RACY / 1e9)
+    found = listed(repo)
+    (repo / ".git/aside").write_text("2" * 40)
+    assert found.moved() == {"refs/heads/link": ("1" * 40, "2" * 40)}
+
+
 def test_folders_that_are_as_they_were_are_not_listed_again(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,8 @@ def in_order(tree: Folder) -> list[tuple[bytes, Entry]]:
 def _content(objects: pygit2.Repository, oid: bytes, wanted: ObjectType, what: str) -> bytes:
     try:
         kind, raw = objects.read(pygit2.Oid(oid))
+    except KeyError:  # it says the id once more, and nothing else
+        raise GitError(f"can't read {what} {oid.hex()}: it is missing", FSCK) from None
     except UNREADABLE as error:
         raise GitError(f"can't read {what} {oid.hex()}: {error}", FSCK) from error
     if kind != wanted:

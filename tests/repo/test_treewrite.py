@@ -84,7 +84,7 @@ def test_what_is_left_empty_goes(opened: Repository) -> None:
 
 def test_a_tree_that_is_missing_stops_it_unless_it_may_be_passed(opened: Repository) -> None:
     gone = Oid("1" * 40)
-    with pytest.raises(GitError, match=f"can't read tree {gone}"):
+    with pytest.raises(GitError, match=f"can't read tree {gone}: it is missing"):
         write_paths(opened, gone, {"a": b"1"})
     alone = write_paths(opened, None, {"a": b"1"})
     assert write_paths(opened, gone, {"a": b"1"}, pass_damaged=True) == alone

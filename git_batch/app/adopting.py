@@ -22,13 +22,15 @@ from git_batch.core.machine import next_attempt
 from git_batch.core.model import BatchState, TaskRecord, accepted
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
-from git_batch.repo import attempts, commits
+from git_batch.repo import attempts, commits, setaside
 from git_batch.repo.journal import Journal
 from git_batch.repo.restore import restore
+from git_batch.repo.submodules import Submodules
 from git_batch.repo.trees import diff
 from git_batch.repo.worktree import Scanner
 from git_batch.run.applying import Work
 from git_batch.run.scopecheck import refuse
+from git_batch.run.tasks import changed_inside
 
 
 def adopt(
@@ -59,6 +61,7 @@ def _from_working_tree(
     tip = session.repo.tree_of(state.head)
     scanner.begin(tip)
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
+    _nothing_inside(session, task, Submodules(session.repo).changed_inside(scanner.private))
     _must_fit(session, journal, task, tip, tree)
     _keep(session, journal, task, tree, at)
     said = _said(session, state.tasks[task], None)
@@ -100,6 +103,17 @@ def _said(session: Session, record: TaskRecord, attempt: int | None) -> bytes:
     if record.replays is not None:
         return trailers.body(commits.read(session.repo, record.replays).message)
     return next((a.message for a in record.history if a.n == attempt), b"")
+
+
+def _nothing_inside(session: Session, task: TaskId, modules: list[bytes]) -> None:
+    """Refuse a fix of which a part is inside submodules, where no commit here can hold it."""
+    inside = changed_inside(modules)
+    if inside is not None:
+        away = setaside.away(session.repo, set(modules), session.repo.dirty())
+        raise PreconditionError(
+            f"the fix can't be the work of '{task}': it {inside.reason}",
+            f"commit inside the submodule, so that its HEAD moves, or {away}",
+        )
 
 
 def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: Oid) -> None:

@@ -24,6 +24,7 @@ from git_batch.repo.emptied import clear_torn_objects
 from git_batch.repo.linked import elsewhere, way_to
 from git_batch.repo.repository import Dirt
 from git_batch.repo.stalelocks import clear_stale_locks
+from git_batch.repo.submodules import INSIDE
 
 _LISTED = 20
 _NAMED = 3
@@ -198,8 +199,10 @@ def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) ->
     paths = [*(e.path for e in dirt.tracked), *dirt.untracked]
     rest = [path for path in paths if path not in staged]
     hints = [setaside.unstaging(session.repo, staged)] if staged else []
+    inside = not dirt.untracked and all(entry.changed_inside for entry in dirt.tracked)
+    said = INSIDE if inside else "the working tree has changes that no task made"
     raise PreconditionError(
-        f"the working tree has changes that no task made:\n{_names(paths)}",
+        f"{said}:\n{_names(paths)}",
         *hints,
         *(setaside.ways(session.repo, rest) if rest else ()),
     )

@@ -65,7 +65,7 @@ def _in_module(repo: Repository, entry: Entry) -> Iterator[str]:
     """Give what brings a submodule to what is recorded of it: a stash does not look into one."""
     assert entry.submodule is not None
     (place,) = _shown([_relative(repo.layout.top, entry.path)])
-    if set("MU").intersection(entry.submodule):
+    if entry.changed_inside:
         yield f"git -C {shlex.quote(place)} stash -u"
     if "C" in entry.submodule:
         yield f"git -C {shlex.quote(place)} checkout -q --detach {entry.oid}"

@@ -51,6 +51,11 @@ class Entry(Struct, frozen=True):
         return self.staged + self.unstaged in ("A.", ".A")
 
     @property
+    def changed_inside(self) -> bool:
+        """Whether it is a submodule that holds more than its HEAD, ignored files aside."""
+        return bool({"M", "U"}.intersection(self.submodule or ""))
+
+    @property
     def unmerged(self) -> bool:
         """Whether the path has a conflict."""
         return self.oid is None and not self.untracked

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from git_batch.repo import submodules
 from git_batch.repo.git import failure
 from git_batch.repo.repository import Layout, Repository
 
@@ -20,7 +21,6 @@ HOOKS_MOST = 1000
 _INFO = ("attributes", "exclude", "grafts", "sparse-checkout")
 _PERSONAL = ("system", "global")
 _PATHS = ("core.excludesfile", "core.attributesfile")
-_GITLINK = b"160000"
 
 
 class Survey(Struct):
@@ -143,13 +143,8 @@ def _nested(repo: Repository) -> Iterator[str]:
 
     `git add` runs `git status` in each of them, with that repository's configuration.
     """
-    listed = repo.git.run(["ls-files", "--stage", "-z"])
-    if _GITLINK not in listed:
-        return
-    for line in listed.split(b"\0"):
-        if line.startswith(_GITLINK):
-            path = line.split(b"\t", 1)[1]
-            yield os.path.join(repo.layout.top, os.fsdecode(path), ".git")
+    for path in submodules.listed(repo):
+        yield os.path.join(repo.layout.top, os.fsdecode(path), ".git")
 
 
 def _written(entry: _Entry) -> bytes:

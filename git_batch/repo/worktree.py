@@ -15,8 +15,8 @@ the repository, a name that no pattern can express) is taken out of the private 
 A nested repository is in the tree as a submodule entry. What git can't take (a nested repository
 without a commit, an unreadable file, a fifo in a tracked file's place) is listed in `problems`
 while all the rest is taken. A new fifo, socket or device is invisible to git and so to us. Changes
-inside a submodule count once its HEAD moves; files in a submodule's directory that is no
-repository are invisible to git. Symbolic links are never followed.
+inside a submodule count once its HEAD moves (before, `submodules` finds them); files in a
+submodule's directory that is no repository are invisible to git. Symbolic links are never followed.
 """
 
 from __future__ import annotations

@@ -55,9 +55,10 @@ def run_baseline(context: RunContext, tasks: TaskRunner) -> Closed | None:
         if failure is not None:
             return _closed(context, failure)
     left = tasks.scan()
-    changes = diff(c.repo.objects, c.repo.tree_of(c.state.head), left)
-    if changes:
-        named = ", ".join(f"'{quote(p)}'" for p in paths_of(changes[:3]))
+    changed = paths_of(diff(c.repo.objects, c.repo.tree_of(c.state.head), left))
+    changed += c.submodules.changed_inside(c.scanner.private)
+    if changed:
+        named = ", ".join(f"'{quote(p)}'" for p in changed[:3])
         return _closed(context, Failure(Outcome.CHECK_CHANGED_TREE, f"the checks changed {named}"))
     return None
 

@@ -13,12 +13,15 @@ from typing import Any
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
 from git_batch.core.agenda import counts
+from git_batch.core.codec import quote
 from git_batch.core.machine import Facts
 from git_batch.core.model import InFlight
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
+from git_batch.repo import setaside
 from git_batch.repo.linked import elsewhere, way_to
+from git_batch.repo.submodules import INSIDE
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
 from git_batch.run.committing import Committer
@@ -105,7 +108,18 @@ class Performer:
                 f"HEAD is not on '{c.state.branch}' any more",
                 way_to(c.state.branch, elsewhere(c.repo.git, c.branch)),
             )
+        if moved is None:
+            self._nothing_inside()
         return moved
+
+    def _nothing_inside(self) -> None:
+        """Begin nothing on submodules that hold what an attempt left: checks would see it too."""
+        left = self._c.submodules.changed_inside()
+        if left:
+            raise PreconditionError(
+                f"{INSIDE}:\n" + "\n".join(f"\t{quote(path)}" for path in left),
+                *setaside.ways(self._c.repo, left, "git batch resume"),
+            )
 
     def _moved(self) -> ev.Closed | None:
         """Give the end of a run whose branch is not where the record expects it."""

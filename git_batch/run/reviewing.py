@@ -14,7 +14,7 @@ from git_batch.core import events as ev
 from git_batch.core.attempt import Failure, LogRef, Usage
 from git_batch.core.model import Actor, InFlight, Task
 from git_batch.core.standing import Outcome
-from git_batch.repo.trees import patch, paths_of
+from git_batch.repo.trees import patch
 from git_batch.run.commands import BLOCKED_STATUS, FEEDBACK, limits
 from git_batch.run.context import RunContext
 from git_batch.run.process import Ended, How
@@ -65,7 +65,7 @@ class Reviewer:
         except UnfitError as error:
             return self._failed(flight, error.failure, ended)
         if changes:
-            failure = changed_tree(paths_of(changes), "review", Outcome.REVIEW_CHANGED_TREE)
+            failure = changed_tree(changes, "review", Outcome.REVIEW_CHANGED_TREE)
             return self._failed(flight, failure, ended)
         said = heard(piece, FEEDBACK)
         if ended.how is How.EXITED and ended.status == 0:

@@ -162,6 +162,9 @@ class Settler:
             new = self._tasks.scan()
         except UnfitError as error:
             raise _StopError(error.failure) from None
+        inside = self._tasks.inside()
+        if inside is not None:
+            raise _StopError(_by_hook(inside, hook))
         touched = set(paths_of(diff(c.repo.objects, tree, staged)))
         torn = [p for p in paths_of(diff(c.repo.objects, staged, new)) if p in touched]
         theirs = [p for p in torn if c.scanner.is_excluded(p)]

@@ -19,7 +19,7 @@ from git_batch.core.model import Command, InFlight, Task
 from git_batch.core.scope import literal_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
-from git_batch.repo.trees import Change, diff, paths_of
+from git_batch.repo.trees import diff, paths_of
 from git_batch.run.applying import Work, apply_work, work_of
 from git_batch.run.attemptlog import reference
 from git_batch.run.checkcache import CheckCache
@@ -70,7 +70,7 @@ class TaskRunner:
         except UnfitError as error:
             return self._failed(flight, error.failure, status, usage)
         changes = diff(c.repo.objects, base, tree)
-        failure = unfit(c.scanner.problems) or refuse(task, changes)
+        failure = unfit(c.scanner.problems) or self.inside() or refuse(task, changes)
         # Work that only is applied was somebody's change: if the tip has it, it is done.
         if failure is None and not (changes or flight.apply_only or accepts_empty(task)):
             failure = Failure(Outcome.EMPTY, "the command changed nothing")
@@ -135,9 +135,14 @@ class TaskRunner:
         """
         return self._fitting(lambda: self._c.scanner.scan(also))
 
-    def changed_since(self, tree: Oid) -> list[Change]:
+    def changed_since(self, tree: Oid) -> list[bytes]:
         """List what was changed since the scan that gave `tree`; errors as of `scan`."""
-        return self._fitting(lambda: self._c.scanner.changed_by_checks(tree))
+        changes = self._fitting(lambda: self._c.scanner.changed_by_checks(tree))
+        return paths_of(changes) or self._c.submodules.changed_inside(self._c.scanner.private)
+
+    def inside(self) -> Failure | None:
+        """Say which submodules were changed inside, where no commit of ours can hold it."""
+        return changed_inside(self._c.submodules.changed_inside(self._c.scanner.private))
 
     def _fitting(self, look: Callable[[], T]) -> T:
         """Look at the working tree; tell what git refuses to take from what git can't do.
@@ -210,7 +215,7 @@ class TaskRunner:
             return tuple(results), error.failure
         if changes:
             outcome = Outcome.CHECK_CHANGED_TREE
-            return tuple(results), changed_tree(paths_of(changes), "checks", outcome)
+            return tuple(results), changed_tree(changes, "checks", outcome)
         return self._cache.note(task, tree, tuple(results)), None
 
     def check_base(self, task: Task, flight: InFlight, command: Command) -> Failure | None:
@@ -266,6 +271,22 @@ def unfit(paths: Sequence[bytes]) -> Failure | None:
     text = f"left what git can't take: {named}"
     listing = "\n".join(quote(p) for p in paths[:KEEP])
     return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
+
+
+def changed_inside(paths: Sequence[bytes]) -> Failure | None:
+    """Say that submodules hold more than the commit that they are at; None if there are none."""
+    if not paths:
+        return None
+    named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
+    listing = "\n".join(quote(p) for p in paths[:KEEP])
+    which = f"submodule {named}" if len(paths) == 1 else f"submodules {named}"
+    return Failure(
+        Outcome.SCOPE_REFUSED,
+        f"changed files inside {which}, which a commit here can't hold",
+        "A commit of this repository holds only which commit a submodule is at. Commit inside the "
+        "submodule, so that its HEAD moves, or leave its files alone. These have changes that are "
+        f"not committed in them:\n\n{listing}",
+    )
 
 
 def changed_tree(paths: list[bytes], who: str, outcome: Outcome) -> Failure:

@@ -199,7 +199,7 @@ def _for_task(event: ev.Event, flight: InFlight | None) -> str | None:
                 return None  # `Interrupted` says it
             return f"{words(failure.outcome)}: {brief(failure.reason)}"
         case ev.Reworked():
-            return "its work is kept, trying again"
+            return "its work is kept, trying again" if event.ref else "trying again"
         case ev.Interrupted():
             return f"interrupted: {event.reason}"
         case ev.ReviewRequested():

@@ -16,7 +16,7 @@ from git_batch.core.chain import RECORDS, TRACKING, tracking_name
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import DriftError, PreconditionError
-from git_batch.repo import remotes
+from git_batch.repo import remotes, submodules
 from git_batch.repo.remotes import Relation, Relay
 
 
@@ -59,12 +59,20 @@ def push(
         raise PreconditionError(
             f"'{remote}' did not take '{branch}' and the record of '{name}'; it has neither",
             f"see what it has: git batch fetch {remote}",
+            *_of_submodules(session),
         )
     if not dry_run and remote in remotes.known(session.repo.git):
         copy = tracking_name(remote, name)
         if (old := session.refs.read(copy)) != record:
             session.refs.swap(copy, old, record, f"pushed to {remote}")
     return Pushed(name, branch, head, remote)
+
+
+def _of_submodules(session: Session) -> tuple[str, ...]:
+    """Say how what git may have missed of a submodule is sent: in its own repository."""
+    if not remotes.asks_of_submodules(session.repo.git) or not submodules.listed(session.repo):
+        return ()
+    return ("a submodule's commits go first: git -C PATH push REMOTE HEAD:refs/heads/NAME",)
 
 
 def _whole(session: Session, found: Glance) -> tuple[BatchId, str, Oid]:

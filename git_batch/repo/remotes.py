@@ -86,10 +86,25 @@ def location(git: Git, remote: str, top: str) -> str:
     return os.path.normpath(os.path.join(top, url)) if url.startswith(("./", "../")) else url
 
 
+def asks_of_submodules(git: Git) -> bool:
+    """Say whether a person's pushes look at submodules, as git's documentation has it.
+
+    Where theirs would send the submodules' commits along (`on-demand`), or nothing else (`only`),
+    ours can't: git would have each submodule push the same refs, which it does not have. So ours
+    only sees to it that no commit of a submodule is missing (`check`).
+    """
+    said = git.call(["config", "--get", "push.recurseSubmodules"]).stdout.strip()
+    return said in _LOOK if said else git.flag("submodule.recurse")
+
+
+_LOOK = (b"check", b"on-demand", b"only")
+
+
 def push(git: Git, remote: str, branch: str, head: Oid, batch: BatchId, record: Oid, *,
          dry_run: bool, relay: Relay) -> bool:  # fmt: skip
     """Send a branch and its record together; whether the remote took them."""
     options = ["--atomic", *(["--dry-run"] if dry_run else []), *_progress(relay)]
+    options.append(f"--recurse-submodules={'check' if asks_of_submodules(git) else 'no'}")
     pair = [f"{head}:refs/heads/{branch}", f"{record}:{ref_name(batch)}"]
     # git would advise to integrate what the remote has, by a merge or a rebase: that is drift.
     quiet = ["-c", "advice.pushUpdateRejected=false"]

@@ -8,15 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import committed, outcomes, task, tasks, told, write
-from tests.e2e.near import near
+from tests.e2e.job import BRANCH, committed, outcomes, task, tasks, told, write
+from tests.e2e.near import near, record
 
 
 def with_submodule(repo: Path, template: Path) -> Path:
     """Add a submodule `mod`, commit it, and give its place."""
-    git(repo, "-c", "protocol.file.allow=always", "submodule", "-q", "add", str(template), "mod")
+    origin = repo.parent / "mod.git"
+    git(repo, "clone", "-q", "--bare", str(template), str(origin))
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "-q", "add", str(origin), "mod")
     git(repo, "commit", "-qm", "module")
     return repo / "mod"
+
+
+# --- what is changed inside one -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["tracked", "new"])
@@ -104,3 +109,51 @@ def test_what_went_wrong_a_fix_inside_a_submodule_was_no_fix(repo: Path, templat
     near(repo, "adopt", "one")
     near(repo, "resume")
     assert git(repo, "rev-parse", "HEAD:mod") == git(module, "rev-parse", "HEAD")
+
+
+# --- push -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"push.recurseSubmodules": "on-demand"},
+        {"push.recurseSubmodules": "only"},
+        {"submodule.recurse": "true"},
+        {"submodule.recurse": "true", "push.recurseSubmodules": "on-demand"},
+    ],
+)
+def test_what_went_wrong_no_push_where_git_pushes_submodules_along(
+    repo: Path, template: Path, setting: dict[str, str]
+) -> None:
+    module, there = with_submodule(repo, template), repo.parent / "there.git"
+    git(repo, "init", "-q", "--bare", str(there))
+    git(repo, "remote", "add", "origin", str(there))
+    git(repo, "push", "-q", "origin", "main")
+    for key, value in setting.items():
+        git(repo, "config", key, value)
+    write(repo, task("one", "git -C mod commit -q --allow-empty -m more", 'scope = ["mod"]'))
+    near(repo, "start", "--yes")
+    # What it names of the submodule could be got by nobody yet.
+    done = near(repo, "push", status=3)
+    assert git(there, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert "git -C PATH push" in done.hints[1]
+    git(module, "push", "-q", "origin", "HEAD:refs/heads/more")
+    near(repo, "push")
+    assert git(there, "rev-parse", BRANCH) == git(repo, "rev-parse", BRANCH)
+    assert git(there, "rev-parse", record(repo)) == git(repo, "rev-parse", record(repo))
+    near(repo, "fetch")
+
+
+def test_a_person_who_does_not_have_submodules_looked_at_pushes_without(
+    repo: Path, template: Path
+) -> None:
+    with_submodule(repo, template)
+    git(repo, "init", "-q", "--bare", "../there.git")
+    git(repo, "remote", "add", "origin", "../there.git")
+    git(repo, "config", "submodule.recurse", "true")
+    git(repo, "config", "push.recurseSubmodules", "no")
+    write(repo, task("one", "git -C mod commit -q --allow-empty -m more", 'scope = ["mod"]'))
+    near(repo, "start", "--yes")
+    near(repo, "push")
+    assert git(repo.parent / "there.git", "rev-parse", BRANCH) == git(repo, "rev-parse", BRANCH)

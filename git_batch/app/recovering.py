@@ -227,7 +227,7 @@ def _rebuild(case: _Case, current: Oid | None, plan_file: str | None) -> list[st
             f"commit of '{case.branch}' tells of it",
             "no task of it was committed: give the plan another 'slug', then git batch start",
         )
-    _, drifts, _, _ = by_trailers(case.seen)
+    drifts = by_trailers(case.seen).drifts
     if drifts:
         raise PreconditionError(
             f"the trailers on '{case.branch}' contradict themselves: {drifts[0].detail}",

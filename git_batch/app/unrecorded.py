@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from git_batch.app.session import Session
 from git_batch.core.chain import TRACKING
-from git_batch.core.claims import claim_of
+from git_batch.core.claims import claim_of, undo_of
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.errors import RecordError
 from git_batch.repo import batches, claimed, remotes
@@ -32,8 +32,13 @@ def unrecorded(session: Session) -> Unrecorded | None:
     batch, _, seen = claimed.batch_part(session.repo.git, tip)
     if batch is None or not BATCH_ID.match(batch):
         return None
-    claims = (claim_of(commit.message)[0] for commit in seen)
-    tasks = dict.fromkeys(c.task for c in claims if c is not None and c.batch == batch)
+    tasks: dict[str, None] = {}
+    for commit in seen:
+        claim = claim_of(commit.message)[0]
+        if claim is not None and claim.batch == batch:
+            tasks[claim.task] = None
+        elif (undone := undo_of(commit.message)) is not None:
+            tasks.pop(undone, None)
     branch = on.removeprefix("refs/heads/") if on else tip
     return Unrecorded(batch, branch, tuple(tasks), way_to_record(session, batch, branch))
 

@@ -236,7 +236,8 @@ def _short(ref: str) -> str:
 
 def readable(done: Verified) -> bool:
     """Tell whether all commits that the trailers are on could be read."""
-    return done.meant.tip is not None and done.verdict.tasks > 0
+    found = done.verdict
+    return done.meant.tip is not None and found.tasks + found.undone > 0
 
 
 def hints(session: Session, done: Verified) -> list[str]:

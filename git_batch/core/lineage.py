@@ -16,7 +16,7 @@ of the time that a hook has (`claims` reads what is needed).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -89,7 +89,8 @@ class Verdict(Struct, frozen=True):
         certified: the record was here, and every commit was compared with it.
         batch: None when no commit of a batch is among them.
         batch_status: by the record's newest event; None without a record.
-        commits: how many were looked at; `tasks` of them are a task's.
+        commits: how many were looked at; `tasks` of them are a task's and stand, `undone` were a
+            task's and are taken back by others.
     """
 
     status: Standing
@@ -100,6 +101,7 @@ class Verdict(Struct, frozen=True):
     reason: str = ""
     commits: int = 0
     tasks: int = 0
+    undone: int = 0
 
 
 class Ledger(Struct, frozen=True):
@@ -140,6 +142,23 @@ def accepts(ledger: Ledger, commit: Oid) -> bool:
         or commit in ledger.undone
         or commit in ledger.rebuilt
     )
+
+
+def taken_back(ledger: Ledger, line: Iterable[tuple[Oid, str | None]]) -> int:
+    """Count the commits of tasks on a line that later ones take back.
+
+    Args:
+        line: commits, each with the task that it is of by the record.
+    """
+    standing: set[str] = set()
+    count = 0
+    for commit, task in line:
+        gone = standing.intersection(ledger.undone.get(commit, ()))
+        standing -= gone
+        count += len(gone)
+        if task is not None:
+            standing.add(task)
+    return count
 
 
 def back_to(branch: str, head: Oid, tip: Oid) -> str:

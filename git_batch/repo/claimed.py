@@ -44,24 +44,28 @@ def by_claims(
 ) -> Verdict:
     """Say what trailers alone can say of the commits down to a base, or as far as they go."""
     seen = reader.chain(tip, base) if base is not None else _batch_part(reader, tip)
-    named, drifts, tasks, strangers = by_trailers(seen)
+    told = by_trailers(seen)
     odd = [c for c in seen if pretends(c.message) and not claim_of(c.message)[1]]
-    found = [*drifts, *read_alike(git, odd)]
-    if batch is not None and named not in (None, batch):
-        said = f"the commits name batch '{named}', not '{batch}'"
+    found = [*told.drifts, *read_alike(git, odd)]
+    if batch is not None and told.batch not in (None, batch):
+        said = f"the commits name batch '{told.batch}', not '{batch}'"
         found.append(Drift(kinds.FORGED, said, seen[-1].oid, f"git show -s {seen[-1].oid}"))
-    told = named or batch
-    reason = f"the record of batch '{told}' is not here" if told else "no commit here is a batch's"
-    if strangers:
-        many = f"{len(strangers)} commits carry" if len(strangers) > 1 else "one commit carries"
-        reason += f"; {many} no trailers: {strangers[0]}"
+    named = told.batch or batch
+    reason = (
+        f"the record of batch '{named}' is not here" if named else "no commit here is a batch's"
+    )
+    if told.strangers:
+        many = len(told.strangers)
+        carry = f"{many} commits carry" if many > 1 else "one commit carries"
+        reason += f"; {carry} no trailers: {told.strangers[0]}"
     return Verdict(
         "drift" if found else "unknown",
         tuple(found),
-        told,
+        named,
         reason=reason,
         commits=len(seen),
-        tasks=tasks,
+        tasks=len(told.tasks),
+        undone=told.undone,
     )
 
 

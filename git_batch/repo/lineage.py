@@ -12,7 +12,7 @@ of trailers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from threading import Thread
 
@@ -142,8 +142,8 @@ class _Walk:
         known = [i for i, c in enumerate(seen) if c.oid in ledger.receipts]
         rebuilt = [i for i, c in enumerate(seen) if c.oid in ledger.rebuilt]
         lost = [i for i in rebuilt if (c := self._claim(i)) and c.plan != ledger.plan]
-        scoped = known if lost else sorted([*known, *rebuilt])
-        changes = _Changes(self._git, self._trees(scoped))  # git works on it beside us
+        ours = sorted([*known, *rebuilt])
+        changes = _Changes(self._git, self._trees(known if lost else ours))  # git works beside us
         drifts = list(
             Comparison(
                 ledger,
@@ -162,10 +162,10 @@ class _Walk:
             drifts.append(Drift(kinds.RECORD_DAMAGED, said, None, f"git batch log {batch}"))
         drifts += read_alike(self._git, [seen[i] for i in known if not self._claims[i][1]])
         drifts += self._in_scope(changes.of())
-        if self._book.steps <= audit:
-            drifts += self._audited(known)
+        drifts += self._audited(known) if self._book.steps <= audit else ()
         places = {c.oid: i for i, c in enumerate(seen)}
         drifts.sort(key=lambda d: places.get(d.commit, len(seen)) if d.commit else -1)
+        undone = self._undone({*ours})
         return Verdict(
             "drift" if drifts else "unknown" if lost else "whole",
             tuple(drifts),
@@ -174,8 +174,17 @@ class _Walk:
             ledger.status,
             REBUILT if rebuilt else _said_below(self._below, self._base),
             commits=len(seen),
-            tasks=len(known) + len(rebuilt),
+            tasks=len(ours) - undone,
+            undone=undone,
         )
+
+    def _undone(self, ours: Set[int]) -> int:
+        """Count those of the tasks' commits that are taken back."""
+        if not self._ledger.undone:
+            return 0
+        claims = (self._claim(i) if i in ours else None for i in range(len(self._seen)))
+        line = ((c.oid, claim and claim.task) for c, claim in zip(self._seen, claims, strict=True))
+        return kinds.taken_back(self._ledger, line)
 
     def _claim(self, i: int) -> Claim | None:
         return self._claims[i][0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from git_batch.core.lineage import Drift, Verdict
-from git_batch.views.common import VERSION
+from git_batch.views.common import VERSION, counted
 from git_batch.views.escape import MORE, one_line
 
 SHOWN = 20
@@ -61,13 +61,15 @@ def _head(found: Verdict, what: str, record: str | None, trailers_only: bool) ->
 
 
 def _count(found: Verdict) -> str:
-    tasks = f"{found.tasks} task" + ("s" if found.tasks != 1 else "")
-    others = found.commits - found.tasks
-    return (
-        f"{tasks}, {others} other commits"
-        if others > 1
-        else (f"{tasks}, one other commit" if others else tasks)
-    )
+    """Count tasks that have a commit, the commits that were theirs, and all the others."""
+    said = [counted(found.tasks, "task")]
+    if found.undone:
+        were = "was" if found.undone == 1 else "were"
+        said.append(f"{counted(found.undone, 'commit')} that {were} undone")
+    others = found.commits - found.tasks - found.undone
+    if others:
+        said.append("one other commit" if others == 1 else f"{others} other commits")
+    return ", ".join(said)
 
 
 def _drift(drift: Drift) -> list[str]:
@@ -91,6 +93,7 @@ def verify_json(
         "state": found.batch_status,
         "commits": found.commits,
         "tasks": found.tasks,
+        "undone": found.undone,
         "reason": found.reason,
         "unchecked": [] if found.certified else list(UNCHECKED),
         "drift": [
@@ -133,7 +136,7 @@ def unrecorded_text(left: Unrecorded) -> str:
     return "\n".join(
         [
             f"the state of batch '{one_line(left.batch)}' is not fetched: its record is not here",
-            f"by the trailers on '{one_line(left.branch)}', done: {shown}{more}",
+            f"by the trailers on '{one_line(left.branch)}', done: {shown or 'nothing'}{more}",
             f"get it: {one_line(left.way)}",
         ]
     )

@@ -22,7 +22,7 @@ from git_batch.core.planscopes import Bounds, scopes, stray
 from git_batch.core.rebuilding import is_stand_in, rebuild, remains, stand_in
 from git_batch.core.standing import BatchStatus, Phase
 from git_batch.core.transitions import IllegalTransition, step
-from git_batch.core.unrecorded import by_trailers
+from git_batch.core.unrecorded import ByTrailers, by_trailers
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_BYTES, values
@@ -212,14 +212,25 @@ def test_of_a_range_and_of_a_live_batch_the_end_is_not_compared() -> None:
 
 def test_trailers_alone_are_compared_with_each_other() -> None:
     seen = Branch().seen
-    batch, drifts, tasks, strangers = by_trailers([*seen, plain("x", seen[-1].oid)])
-    assert (batch, drifts, tasks, strangers) == (BATCH, (), 3, [oid("x")])
+    found = by_trailers([*seen, plain("x", seen[-1].oid)])
+    assert found == ByTrailers(BATCH, (), ("a", "b", "c"), 0, (oid("x"),))
     twice = by_trailers([*seen, seen[0]])
-    assert [d.kind for d in twice[1]] == [kinds.REPEATED]
+    assert [d.kind for d in twice.drifts] == [kinds.REPEATED]
     other = seen[1]._replace(message=seen[1].message.replace(b"batch-abc", b"other-abc"))
-    assert [d.kind for d in by_trailers([seen[0], other])[1]] == [kinds.FORGED]
+    assert [d.kind for d in by_trailers([seen[0], other]).drifts] == [kinds.FORGED]
     undo = plain("undo", seen[-1].oid, f"Revert\n\nBatch-Id: {BATCH}\nBatch-Undo: a\n")
-    assert by_trailers([*seen, undo, seen[0]])[1] == ()
+    assert by_trailers([*seen, undo, seen[0]]).drifts == ()
+
+
+def test_what_went_wrong_a_commit_that_was_taken_back_was_counted_as_a_task() -> None:
+    seen = Branch().seen
+    undo = plain("undo", seen[-1].oid, f"Revert\n\nBatch-Id: {BATCH}\nBatch-Undo: a\n")
+    told = by_trailers([*seen, undo])
+    assert (told.tasks, told.undone) == (("b", "c"), 1)
+    again = by_trailers([*seen, undo, seen[0]])
+    assert (again.tasks, again.undone) == (("b", "c", "a"), 1)
+    # In a range that has only what takes back, nothing of it is a task's.
+    assert (by_trailers([undo]).tasks, by_trailers([undo]).undone) == ((), 0)
 
 
 # Fast readers against careful ones.

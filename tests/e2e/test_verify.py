@@ -38,6 +38,33 @@ def test_a_finished_batch_is_ok_whatever_it_is_named_by(top: Path) -> None:
     assert (told["commits"], told["tasks"], told["drift"], told["unchecked"]) == (3, 3, [], [])
 
 
+def test_what_went_wrong_an_undone_commit_was_counted_as_a_task(top: Path, tmp_path: Path) -> None:
+    near(top, "undo", "one")
+    # Its dependents are none, so one commit is taken back by one other.
+    said = near(top, "verify").out
+    assert "(2 tasks, 1 commit that was undone, one other commit)" in said
+    assert (
+        "(2 tasks, 1 commit that was undone, one other commit)" in near(top, "verify", "HEAD").out
+    )
+    assert "(2 tasks, 1 commit that was undone" in near(top, "verify", "--trailers-only").out
+    told = json.loads(near(top, "verify", "--json").out)
+    assert (told["commits"], told["tasks"], told["undone"]) == (4, 2, 1)
+    git(tmp_path, "clone", "-q", "--branch", BRANCH, str(top), "clone")
+    assert "done: two, three" in near(tmp_path / "clone", "status").out
+    near(top, "undo", "two")
+    near(top, "undo", "three")
+    assert "(0 tasks, 3 commits that were undone, 3 other commits)" in near(top, "verify").out
+    assert "agree with each other" in near(top, "verify", "--trailers-only").out
+    git(tmp_path / "clone", "pull", "-q")
+    assert "done: nothing" in near(tmp_path / "clone", "status").out
+
+
+def test_what_went_wrong_a_task_that_was_done_again_was_counted_twice(top: Path) -> None:
+    near(top, "undo", "one", "--redo")
+    near(top, "resume", "--yes")
+    assert "(3 tasks, 1 commit that was undone, one other commit)" in near(top, "verify").out
+
+
 def test_what_went_wrong_a_range_from_below_the_base_was_all_drift(
     template: Path, tmp_path: Path
 ) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from msgspec import Struct
 
 from git_batch.app.session import Session, called, choose
+from git_batch.core.actions import kept_part
+from git_batch.core.chain import kept_below
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift
 from git_batch.core.tips import tips_differ, unreadable_tip
+from git_batch.core.values import replace
 from git_batch.repo import batches
 from git_batch.repo.linked import told_here
 from git_batch.repo.locks import Holder, batch_lock, holder
 from git_batch.repo.objects import DamagedError, ObjectReader
-from git_batch.views.common import Around
+from git_batch.views.common import Around, Kept
 
 
 class Glance(Struct, frozen=True):
@@ -24,6 +27,7 @@ class Glance(Struct, frozen=True):
     Attributes:
         head: where its branch is, None if it does not exist.
         name: what commands have to call it, None where they need no name.
+        kept: as of `Around`; looked for only where the next action needs some of it.
     """
 
     summary: batches.Summary
@@ -31,11 +35,12 @@ class Glance(Struct, frozen=True):
     drift: tuple[Drift, ...]
     head: Oid | None = None
     name: BatchId | None = None
+    kept: Kept | None = None
 
     @property
     def around(self) -> Around:
         """Give what views say about the surroundings of a record."""
-        return Around(self.head, self.drift, self.name)
+        return Around(self.head, self.drift, self.name, self.kept)
 
 
 def glance(session: Session, named: str | None) -> Glance | None:
@@ -43,7 +48,17 @@ def glance(session: Session, named: str | None) -> Glance | None:
     found = choose(session, named)
     if found is None:
         return None
-    return look(session, found, called(session, found.batch_id) if named else None)
+    seen = look(session, found, called(session, found.batch_id) if named else None)
+    if found.tip is None or kept_part(found.tip.totals.next_action) is None:
+        return seen
+    return replace(seen, kept=kept_here(session, found.batch_id))
+
+
+def kept_here(session: Session, batch: BatchId) -> Kept:
+    """List what is still here of kept work and kept output."""
+    below = kept_below(batch)
+    refs = session.refs.listed(below)
+    return Kept(refs, f"{below}logs" in refs)
 
 
 def everything(session: Session) -> list[Glance]:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from git_batch.app.claiming import let_go
+from git_batch.app.glances import kept_here
 from git_batch.app.session import Session
 from git_batch.core.agenda import counts
 from git_batch.core.chain import ref_name
@@ -137,7 +138,8 @@ class Bell:
 
 
 def around(session: Session, state: BatchState) -> Around:
-    """Look where a batch's branch is, against its record."""
+    """Look where a batch's branch is, against its record, and what is here of kept work."""
     head = session.refs.read(f"refs/heads/{state.branch}")
     drift = drift_here(session.repo, session.refs, state)
-    return Around(head, (drift,) if drift is not None else ())
+    kept = kept_here(session, state.batch_id)
+    return Around(head, (drift,) if drift is not None else (), kept=kept)

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from git_batch.app.session import Session
-from git_batch.core.chain import RECORDS
+from git_batch.core.chain import RECORDS, kept_below
 from git_batch.core.codec import quote
 from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState, Plan, Task, within
@@ -16,7 +16,6 @@ from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
 from git_batch.repo import commits, operations, setaside, signing
-from git_batch.repo.attempts import namespace
 from git_batch.repo.claims import claim_ref
 from git_batch.repo.commits import Idents
 from git_batch.repo.durability import writable
@@ -72,7 +71,7 @@ def locks_cleared_up(
 ) -> None:
     """Put away the locks that a crash left on a batch's refs; under the run lock only."""
     names = [RECORDS, claim_ref(slug), f"refs/heads/{branch}"]
-    names += [] if batch is None else [namespace(batch)]
+    names += [] if batch is None else [kept_below(batch)]
     clear_stale_locks(session.repo, session.refs.read, names, note)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from git_batch.app.session import Session, choose, outside_of_tasks
+from git_batch.core.chain import kept_below
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import LockedError, PreconditionError
@@ -74,7 +75,7 @@ def _is_over(summary: batches.Summary) -> bool:
 
 
 def _prunable(session: Session, batch: BatchId, keep_latest: bool) -> Prunable:
-    listed = session.refs.listed(attempts.namespace(batch))
+    listed = session.refs.listed(kept_below(batch))
     logs = attempts.logs_ref(batch)
     numbered = {name: key for name in listed if (key := attempts.parse_ref(batch, name))}
     if keep_latest:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from git_batch.app.glances import glance
+from git_batch.app.glances import glance, kept_here
 from git_batch.app.session import Session, must_choose
 from git_batch.core import entries
 from git_batch.core.chain import reading_of
@@ -17,7 +17,7 @@ from git_batch.errors import BatchError, GitError, UsageError
 from git_batch.repo import attempts, claims, history, recordread
 from git_batch.repo.locks import Holder
 from git_batch.repo.trees import patch
-from git_batch.views.common import Around, Kept
+from git_batch.views.common import Around
 
 Logs = Callable[[TaskId, int], bytes | None]
 
@@ -47,8 +47,7 @@ def whole(session: Session, named: str | None) -> Whole | None:
         except GitError as error:  # one that is damaged hides nothing else
             return f"(not to be had: {error.message})".encode()
 
-    refs = session.refs.listed(attempts.namespace(batch))
-    kept = Kept(refs, attempts.logs_ref(batch) in refs)
+    kept = kept_here(session, batch)
     reviewed = reviews_ended(session, state, found.summary.ref_tip)
     around = found.around._replace(kept=kept, reviewed=reviewed)
     return Whole(state, plan, found.live, around, logs)

@@ -30,6 +30,20 @@ def look_at(task: TaskId, outcome: Outcome | None, *, output: bool, diff: bool =
     return f"git batch show {task} --output"
 
 
+def kept_part(command: str) -> str | None:
+    """Say what such a look needs of what is never pushed: "logs", or `attempts/TASK/`."""
+    words = command.split(" ")
+    if command.startswith("git show refs/batch/") or words[4:] == ["--output"]:
+        return "logs"
+    return f"attempts/{words[3]}/" if words[4:] == ["--diff"] else None
+
+
+def without_kept(command: str) -> str:
+    """Give what helps where that is not here: what the record says, or another try."""
+    words = command.split(" ")
+    return " ".join(words[:4]) if words[1:3] == ["batch", "show"] else "git batch resume"
+
+
 def next_action(task: TaskId, outcome: Outcome, *, output: bool) -> str:
     """Say which command helps a person with a parked task; `output` as of `look_at`."""
     if outcome is Outcome.BLOCKED:

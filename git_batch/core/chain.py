@@ -33,6 +33,11 @@ def tracking_name(remote: str, batch: BatchId) -> str:
     return f"{TRACKING}{remote}/{batch}"
 
 
+def kept_below(batch: BatchId) -> str:
+    """Name what the refs of a batch are below that are never pushed: kept work and logs."""
+    return f"refs/batch/{batch}/"
+
+
 def unreadable(batch: BatchId, why: BatchError) -> RecordError:
     """Say that a batch's record can't be read, and what brings it back.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from git_batch.core.chain import kept_below
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.errors import GitError
 from git_batch.repo import commits
@@ -26,14 +27,9 @@ SHARD = 100
 """Tasks per folder of the logs' tree."""
 
 
-def namespace(batch: BatchId) -> str:
-    """Name what the local refs of a batch are below."""
-    return f"refs/batch/{batch}/"
-
-
 def attempt_ref(batch: BatchId, task: TaskId, n: int) -> str:
     """Name the ref that keeps an attempt's work."""
-    return f"{namespace(batch)}attempts/{task}/{n}"
+    return f"{kept_below(batch)}attempts/{task}/{n}"
 
 
 def adopted_ref(batch: BatchId, task: TaskId, n: int) -> str:
@@ -43,14 +39,14 @@ def adopted_ref(batch: BatchId, task: TaskId, n: int) -> str:
 
 def parse_ref(batch: BatchId, name: str) -> tuple[TaskId, int] | None:
     """Read task and number from a ref that `attempt_ref` named, or one beside it (`<n>-…`)."""
-    task, slash, last = name.removeprefix(f"{namespace(batch)}attempts/").rpartition("/")
+    task, slash, last = name.removeprefix(f"{kept_below(batch)}attempts/").rpartition("/")
     number = last.split("-", 1)[0]
     return (TaskId(task), int(number)) if slash and number.isdecimal() else None
 
 
 def logs_ref(batch: BatchId) -> str:
     """Name the ref that keeps a batch's logs."""
-    return f"{namespace(batch)}logs"
+    return f"{kept_below(batch)}logs"
 
 
 def log_path(place: int, task: TaskId, n: int) -> str:

@@ -21,12 +21,12 @@ from enum import Enum
 from msgspec import Struct
 
 from git_batch.core import record
-from git_batch.core.chain import RECORDS, TRACKING, ref_name
+from git_batch.core.chain import RECORDS, TRACKING, kept_below, ref_name
 from git_batch.core.events import Authorized, StopRequested
 from git_batch.core.ids import BatchId, Oid, slug_of
 from git_batch.core.model import InFlight
 from git_batch.errors import GitError, RecordError
-from git_batch.repo import attempts, batches, commits
+from git_batch.repo import batches, commits
 from git_batch.repo.claims import claims_on
 from git_batch.repo.locks import OtherRuns
 from git_batch.repo.reflist import Moves
@@ -79,7 +79,7 @@ class RefJudge:
     def __init__(self, context: RunContext) -> None:
         self._c = context
         self._record = ref_name(context.state.batch_id)
-        self._namespace = attempts.namespace(context.state.batch_id)
+        self._namespace = kept_below(context.state.batch_id)
         self._alive: set[BatchId] = set()
         self._others = OtherRuns(context.repo)
         self._tolerated: set[str] = set()
@@ -186,7 +186,7 @@ class RefJudge:
         self.note()
         theirs: list[str] = []
         for batch in self._alive:
-            theirs += [f"{RECORDS}{batch}", attempts.namespace(batch), claims_on(slug_of(batch))]
+            theirs += [f"{RECORDS}{batch}", kept_below(batch), claims_on(slug_of(batch))]
             branch = self._branch_of(batch)
             theirs += [f"refs/heads/{branch}"] if branch else []
         return {

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from git_batch.core.actions import kept_part, without_kept
 from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import Oid, TaskId
@@ -174,7 +175,8 @@ def actions_of(
     """Give the next commands: first what makes the branch whole, else the one way on.
 
     The record has one for every stop, a run that died has none. One that was about the branch is
-    out of date as soon as the branch is where it belongs.
+    out of date as soon as the branch is where it belongs, and one that looks at what only the run's
+    own clone keeps can't be done in another.
     """
     ways = [drift.way_out for drift in around.drift if drift.way_out] if around else []
     if ways or live:
@@ -183,7 +185,16 @@ def actions_of(
     back = whole and stop in OF_THE_BRANCH and status is not BatchStatus.ABANDONED
     if status is BatchStatus.RUNNING or back:
         return ["git batch resume"]
-    return [recorded] if recorded else []
+    return [_possible(recorded, around)] if recorded else []
+
+
+def _possible(recorded: str, around: Around | None) -> str:
+    """Give another command for one that looks at what is not here: pruned, or in another clone."""
+    part, kept = kept_part(recorded), around.kept if around is not None else None
+    if part is None or kept is None:
+        return recorded
+    here = any(ref.split("/", 3)[-1].startswith(part) for ref in kept.refs)
+    return recorded if here else without_kept(recorded)
 
 
 def branch_text(branch: str, recorded: Oid, base: Oid, around: Around | None) -> str:

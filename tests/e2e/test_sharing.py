@@ -14,7 +14,7 @@ import pytest
 
 from git_batch.app import pulling
 from tests.conftest import git
-from tests.e2e.job import BRANCH, argv, task, write
+from tests.e2e.job import BRANCH, argv, task, told, write
 from tests.e2e.near import by_hand, near, record
 from tests.e2e.scene import environment
 
@@ -27,7 +27,11 @@ def top(template: Path, tmp_path: Path) -> Path:
     git(tmp_path, "init", "-q", "--bare", "origin.git")
     git(place, "remote", "add", "origin", "../origin.git")
     git(place, "push", "-q", "origin", "main")
-    write(place, task("one", "echo 1 >src/one"), task("two", "test -e ../go && echo 2 >src/two"))
+    write(
+        place,
+        task("one", "echo 1 >src/one"),
+        task("two", "echo tried; test -e ../go && echo 2 >src/two"),
+    )
     near(place, "start", "--yes", status=1)
     return place
 
@@ -241,6 +245,31 @@ def test_a_branch_that_is_not_checked_out_goes_forward_alone(top: Path, clone: P
     near(top, "pull")
     assert pair(top) == pair(clone)
     assert not (top / "src/two").exists()
+
+
+def test_what_went_wrong_the_next_action_in_a_clone_was_a_look_at_what_is_not_there(
+    top: Path, clone: Path
+) -> None:
+    near(clone, "pull")
+    assert "git batch show two --output\n" in near(top, "status").out
+    for shown in ("status", "report"):
+        assert "git batch show two --" not in near(clone, shown).out
+    assert "git batch show two\n" in near(clone, "status").out
+    assert told(clone)["next_action"] == "git batch show two"
+    # Output of the clone's own is there to be looked at.
+    git(clone, "config", "user.name", "C")
+    near(clone, "retry", "two")
+    ended = near(clone, "resume", "--yes", status=1)
+    assert "git batch show two --output\n" in near(clone, "status").out
+    assert "git batch show two --output\n" in ended.out
+
+
+def test_what_went_wrong_a_resume_in_a_clone_ended_with_a_look_at_what_is_not_there(
+    top: Path, clone: Path
+) -> None:
+    near(clone, "pull")
+    ended = near(clone, "resume", "--yes", status=1)
+    assert "git batch show two\n" in ended.out
 
 
 def test_what_went_wrong_a_fresh_clone_pulled_nothing(top: Path, clone: Path) -> None:

@@ -10,7 +10,7 @@ from git_batch.core import events as ev
 from git_batch.core.attempt import Usage
 from git_batch.core.ids import Oid
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
-from git_batch.views.common import Around
+from git_batch.views.common import Around, Kept, actions_of
 from git_batch.views.escape import json_text
 from git_batch.views.listing import Listed, list_json, list_text
 from git_batch.views.status import status_json, status_text
@@ -210,3 +210,23 @@ def test_status_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"
+
+
+def test_what_went_wrong_a_look_at_what_is_not_here_was_the_next_action() -> None:
+    baseline = "git show refs/batch/demo-abc/logs:000/baseline/0"
+    output, change = "git batch show a --output", "git batch show a --diff"
+
+    def next_of(recorded: str, *refs: str) -> list[str]:
+        below = [f"refs/batch/demo-abc/{ref}" for ref in refs]
+        around = Around(None, kept=Kept(below, "logs" in refs))
+        human, stop = BatchStatus.NEEDS_HUMAN, StopReason.NEEDS_HUMAN
+        return actions_of(human, stop, recorded, live=False, around=around)
+
+    assert next_of(baseline, "logs") == [baseline]
+    assert next_of(baseline, "attempts/a/1") == ["git batch resume"]
+    assert next_of(output, "logs") == [output]
+    assert next_of(output, "attempts/a/1") == ["git batch show a"]
+    assert next_of(change, "attempts/a/1") == [change]
+    assert next_of(change, "logs", "attempts/ab/1") == ["git batch show a"]
+    for other in ("git batch retry a -m 'ANSWER'", "git batch resume", "git status"):
+        assert next_of(other) == [other]

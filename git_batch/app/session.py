@@ -127,7 +127,7 @@ def must_choose(session: Session, named: str | None) -> batches.Summary:
     """Find the batch that is meant; refused if there is none, or its ref can't be read."""
     found = choose(session, named)
     if found is None:
-        from git_batch.app.unrecorded import unrecorded  # rarely needed; it imports us
+        from git_batch.app.unrecorded import only_fetched, unrecorded  # rarely needed
 
         left = unrecorded(session)
         if left is not None:
@@ -135,7 +135,8 @@ def must_choose(session: Session, named: str | None) -> batches.Summary:
                 f"the record of batch '{left.batch}' is not here", f"get it: {left.way}"
             )
         raise PreconditionError(
-            "there is no batch in this repository", "git batch new, then git batch start"
+            "there is no batch in this repository",
+            *(only_fetched(session, None) or ["git batch new, then git batch start"]),
         )
     if found.ref_tip is None:
         found.readable()

@@ -43,14 +43,19 @@ def unrecorded(session: Session) -> Unrecorded | None:
     return Unrecorded(batch, branch, tuple(tasks), way_to_record(session, batch, branch))
 
 
-def only_fetched(session: Session, named: str) -> list[str]:
-    """Say, as hints, how a batch is taken over of which only copies of its record were fetched."""
+def only_fetched(session: Session, named: str | None) -> list[str]:
+    """Say, as hints, how a batch is taken over of which only copies of its record were fetched.
+
+    Args:
+        named: what it may be called; None for all there are.
+    """
     ways = []
     for ref in session.refs.listed(TRACKING):
         remote, _, batch = ref.removeprefix(TRACKING).rpartition("/")
         slug = slug_of(BatchId(batch)) if BATCH_ID.match(batch) else None
-        if slug is not None and named in (batch, slug, f"batch/{slug}"):
-            ways.append(f"'{remote}' has it: git batch pull {shlex.quote(remote)} {batch}")
+        if slug is not None and named in (None, batch, slug, f"batch/{slug}"):
+            it = "it" if named else f"'{batch}'"
+            ways.append(f"'{remote}' has {it}: git batch pull {shlex.quote(remote)} {batch}")
     return ways
 
 

@@ -50,11 +50,14 @@ def _status_text(session: Session, batch: str | None) -> str:
 
 def nothing(session: Session) -> str:
     """Say that there is no batch here, or that one is known from its commits only."""
-    from git_batch.app.unrecorded import unrecorded
+    from git_batch.app.unrecorded import only_fetched, unrecorded
     from git_batch.views.verify import unrecorded_text
 
     left = unrecorded(session)
-    return NOTHING if left is None else unrecorded_text(left)
+    if left is not None:
+        return unrecorded_text(left)
+    fetched = only_fetched(session, None)
+    return "\n".join(["no batch is here yet, only fetched:", *fetched]) if fetched else NOTHING
 
 
 def _live(found: Glance) -> str | None:

@@ -185,6 +185,17 @@ def test_what_went_wrong_a_batch_that_was_only_fetched_was_nowhere(
     near(clone, command, asked)
 
 
+def test_what_went_wrong_a_clone_that_had_fetched_a_batch_was_to_make_a_new_one(
+    top: Path, clone: Path
+) -> None:
+    git(clone, "switch", "-q", "main")
+    near(clone, "fetch")
+    way = f"'origin' has '{batch_id(top)}': git batch pull origin {batch_id(top)}"
+    for command in ("status", "list", "report", "log"):
+        assert near(clone, command).out == f"no batch is here yet, only fetched:\n{way}\n"
+    assert near(clone, "resume", status=3).hints == [way]
+
+
 def test_fetch_says_how_each_record_stands_to_the_one_here(top: Path, clone: Path) -> None:
     near(clone, "pull")
     assert near(clone, "fetch").out.endswith("  as it is here\n")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from git_batch.core.attempt import CheckResult, Failure
+from git_batch.core.duration import format_duration
 from git_batch.core.model import Command, InFlight, Task
 from git_batch.core.standing import Outcome
 from git_batch.core.template import render_command
@@ -126,9 +127,9 @@ def ending(ended: Ended) -> str:
         case How.KILLED:
             return f"killed by signal {ended.signal}"
         case How.TIMED_OUT:
-            return f"timed out after {ended.seconds:.1f} s"
+            return f"timed out after {format_duration(ended.limit or 0)}"
         case How.STALLED:
-            return f"no output for too long, ended after {ended.seconds:.1f} s"
+            return f"no output for {format_duration(ended.limit or 0)}"
         case How.INTERRUPTED:
             return "interrupted"
     return f"could not be started: {ended.reason}"

@@ -86,6 +86,8 @@ class Ended(Struct, frozen=True):
         reason: why it couldn't be started. Holds the plan's words: escape it before showing.
         survivors: what KILL didn't end; another user's processes, for instance.
         log_error: why its output isn't all in the log.
+        limit: what it was ended for, in seconds; None unless it exceeded one. `seconds` holds the
+            time that it then took to end, too.
     """
 
     how: How
@@ -96,6 +98,7 @@ class Ended(Struct, frozen=True):
     reason: str | None = None
     survivors: tuple[Leftover, ...] = ()
     log_error: str | None = None
+    limit: float | None = None
 
 
 class Watch(Struct):
@@ -155,6 +158,7 @@ class Watch(Struct):
             leftovers=swept.named,
             survivors=swept.survivors,
             log_error=None if error is None else str(error.strerror),
+            limit=self._exceeded(),
         )
 
     def _until_exit(self) -> int | None:
@@ -189,6 +193,12 @@ class Watch(Struct):
         if self.how is None and self.limits.idle_timeout is not None:
             due = min(due, self.last_output + self.limits.idle_timeout)
         return due
+
+    def _exceeded(self) -> float | None:
+        """Give the limit that the command was ended for."""
+        if self.how is How.TIMED_OUT:
+            return self.limits.timeout
+        return self.limits.idle_timeout if self.how is How.STALLED else None
 
     def _cause(self, now: float) -> How | None:
         """Return why the command must end now, if it must."""

@@ -220,8 +220,8 @@ def test_fail_fast_ends_the_run_at_the_first_park(repo: Path, way: str) -> None:
 OUTCOMES = [
     ("run_failed", "echo why; exit 7", "exited with 7: why"),
     ("killed", "kill -9 $$", "signal 9"),
-    ("timed_out", "sleep 60", "timed out"),
-    ("stalled", "sleep 60", "no output"),
+    ("timed_out", "sleep 60", "timed out after 1s"),
+    ("stalled", "sleep 60", "no output for 1s"),
     ("blocked", 'echo "which one?" >"$BATCH_BLOCKED"', "which one?"),
     ("blocked", "echo ask me; exit 125", "ask me"),
     ("empty", "true", "changed nothing"),

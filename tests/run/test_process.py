@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from git_batch.run.commands import ending
 from git_batch.run.descendants import MARKER
 from git_batch.run.process import How
 from tests.run.supervised import CHILDREN, MIB, PYTHON, Runner, is_alive
@@ -55,6 +56,14 @@ def test_timeout_of_one_that_ignores_term(runner: Runner) -> None:
     ended = runner.child("ignore-term", timeout=0.1, grace=0.2)
     assert (ended.how, ended.signal) == (How.TIMED_OUT, signal.SIGKILL)
     assert 0.3 <= ended.seconds < 2
+
+
+def test_what_went_wrong_the_grace_was_said_to_be_part_of_the_limit(runner: Runner) -> None:
+    late = runner.child("ignore-term", timeout=0.1, grace=0.5)
+    assert (late.limit, ending(late)) == (0.1, "timed out after 0.1s")
+    silent = runner.child("ignore-term", timeout=60, idle_timeout=0.2, grace=0.5)
+    assert (silent.limit, ending(silent)) == (0.2, "no output for 0.2s")
+    assert runner.child("fail", "1", timeout=60).limit is None
 
 
 def test_timeout_decides_even_if_the_command_then_succeeds(runner: Runner) -> None:

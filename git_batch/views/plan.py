@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from git_batch.core import agenda as agendas
+from git_batch.core import template
 from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, BatchState, Budget, Command, Plan, Task
 from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus
-from git_batch.core.template import expand, in_shell, left_in_shell, render_command, values_of
 from git_batch.views.coming import enough, grouped, instead, stands
 from git_batch.views.common import (
     VERSION,
@@ -154,12 +154,12 @@ def warnings(plan: Plan, order: Sequence[int]) -> list[str]:
     """Say what the author may have meant otherwise, once for all tasks of a matrix."""
     found: dict[tuple[str, str], list[TaskId]] = {}
     for task in (plan.tasks[place] for place in order):
-        for where in dict.fromkeys(left_in_shell(task)):
+        for where in dict.fromkeys(template.left_in_shell(task)):
             found.setdefault(where, []).append(task.id)
     return [
         f"warning: {{{name}}} is not replaced in a shell string ('{key}' of '{tasks[0]}'"
         + (f" and {counted(len(tasks) - 1, 'more task')}" if tasks[1:] else "")
-        + f"); use {in_shell(name)}, or a list of arguments"
+        + f"); use {template.in_shell(name)}, or a list of arguments"
         for (key, name), tasks in found.items()
     ]
 
@@ -193,7 +193,7 @@ def _task_json(task: Task) -> dict[str, Any]:
 def _command_json(command: Command | None, task: Task | None = None) -> str | list[str] | None:
     if command is None or isinstance(command, str):
         return command
-    return list(command if task is None else render_command(task, {}, command))
+    return list(command if task is None else template.render_command(task, {}, command))
 
 
 def _title(plan: Plan) -> str:
@@ -299,15 +299,14 @@ def _task(plan: Plan, task: Task, indent: int, whole_prompts: bool) -> Iterator[
     if task.protect:
         yield from show("protect", "  ".join(map(one_line, task.protect)))
     if task.review != "none":
-        human = task.review == "human"
-        by = ("review", "by a human") if human else _shown("review", task.review, task)
-        yield from show(*by)
+        human = ("review", "by a human")
+        yield from show(*(human if task.review == "human" else _shown("review", task.review, task)))
     for name, value in task.env:
         yield from show("env", f"{one_line(name)}={value}")
     for name, value in task.variables:
         yield from show("value", f"{one_line(name)}={value}")
-    if task.message is not None:
-        yield from show("message", expand(task.message, values_of(task), prose=True))
+    if (message := template.render_message(task, {})) is not None:
+        yield from show("message", message)
 
 
 def _prompt(plan: Plan, task: Task, indent: int, whole: bool) -> Iterator[str]:
@@ -317,7 +316,7 @@ def _prompt(plan: Plan, task: Task, indent: int, whole: bool) -> Iterator[str]:
         text = plan.intents.get(task.intent, b"").decode("utf-8", "backslashreplace")
     if text is None:
         return
-    text = expand(text, values_of(task), prose=True).strip("\n")
+    text = template.expand(text, template.values_of(task), prose=True).strip("\n")
     source = f" from {one_line(task.intent_name)}" if task.intent_name else ""
     fed = ", on standard input" if task.stdin == "prompt" else ""
     size = f"{counted(len(text.encode('utf-8', 'surrogatepass')), 'byte')}{source}{fed}"
@@ -347,4 +346,5 @@ def _shown(label: str, command: Command, task: Task | None) -> tuple[str, str]:
     """Label a command and write it; what a shell reads is marked, as we don't read it."""
     if isinstance(command, str):
         return f"{label} (sh)", command
-    return label, command_text(command if task is None else render_command(task, {}, command))
+    argv = command if task is None else template.render_command(task, {}, command)
+    return label, command_text(argv)

@@ -281,16 +281,15 @@ class Repository:
             raise self._nothing_to_build_on(branch) from None
 
     def _nothing_to_build_on(self, branch: str | None) -> PreconditionError:
+        """Say that HEAD has no commit; where other branches have, that may be a deleted one."""
+        on, hints = "", []
         if branch is not None and self.git.run(["for-each-ref", "--count=1", "refs/heads"]):
-            return PreconditionError(
-                f"branch '{branch.removeprefix('refs/heads/')}' has no commit, so there is nothing "
-                "to build a batch on",
-                "go to a branch that has one: git switch BRANCH",
-            )
-        return PreconditionError(
-            "there is no commit yet, so there is nothing to build a batch on",
-            "make the first one: git commit --allow-empty -m 'first commit'",
-        )
+            on = f" on branch '{branch.removeprefix('refs/heads/')}'"
+            hints.append("go to a branch that has one: git switch BRANCH")
+        if not (on and self.git.run(["ls-files"])):  # else it would be made of all that is staged
+            hints.append("make the first one: git commit --allow-empty -m 'first commit'")
+        said = f"there is no commit yet{on}, so there is nothing to build a batch on"
+        return PreconditionError(said, *hints)
 
     def tree_of(self, commit: Oid) -> Oid:
         """Name the tree of a commit.

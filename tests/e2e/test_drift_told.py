@@ -228,5 +228,5 @@ def test_what_went_wrong_a_new_root_was_to_be_made_where_a_batchs_branch_was_del
 ) -> None:
     git(top, "update-ref", "-d", f"refs/heads/{BRANCH}")
     done = near(top, "start", "--yes", "--branch", "other", status=3)
-    assert done.err.startswith(f"error: branch '{BRANCH}' has no commit, so ")
+    assert done.err.startswith(f"error: there is no commit yet on branch '{BRANCH}', so ")
     assert done.hints == ["go to a branch that has one: git switch BRANCH"]

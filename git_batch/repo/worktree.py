@@ -21,10 +21,9 @@ submodule's directory that is no repository are invisible to git. Symbolic links
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import within
@@ -32,26 +31,14 @@ from git_batch.errors import GitError
 from git_batch.repo.git import failure
 from git_batch.repo.index import PersonIndex, discard, index_info, link, parents, same
 from git_batch.repo.indexcopy import copy_whole, is_whole
-from git_batch.repo.libgit2 import Option, pygit2
+from git_batch.repo.inprocess import InProcess, Signature, signature
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
 from git_batch.repo.trees import Change, diff, lookup
-from git_batch.repo.untouched import is_untouched
-from git_batch.repo.wholefile import read, read_small
+from git_batch.repo.wholefile import read
 
 INDEX, BASE, EXCLUDES = "scan.index", "scan.base", "scan.excludes"
 """Names of the scratch files: the private index, what it was made from, and more to ignore."""
-
-_IN_PROCESS = 512 * 1024
-"""Bytes of an index up to which libgit2 writes its tree and compares it with the files. Above,
-git's threads are faster, and unlike libgit2 it stores the known subtrees in the index, so that they
-aren't computed in each scan."""
-
-_Signature = tuple[int, int, int, int]
-
-_UNREADABLE = (b"sdir\0\0\0\0", b"link\0")
-"""Extensions that libgit2 refuses (sparse index, split index), as they stand in an index file. It
-could be asked, but its binding then fails again when the object is freed."""
 
 
 class Scanner:
@@ -78,7 +65,8 @@ class Scanner:
         self._env = {"GIT_INDEX_FILE": self.private}
         self._tip: Oid | None = None
         self.tree: Oid | None = None
-        self._settled: tuple[_Signature | None, Oid] | None = None
+        self._settled: tuple[Signature | None, Oid] | None = None
+        self._in_process = InProcess(repo, self.private)
 
     def begin(self, tip: Oid) -> None:
         """Prepare the private index: the person's, with every entry as in the tree `tip`.
@@ -93,7 +81,7 @@ class Scanner:
         copy_whole(self.repo.layout.index, self.base)
         link(self.base, self.private)
         self._tip, self.tree = tip, None
-        if self._settled == (_signature(self.repo.layout.index), tip):
+        if self._settled == (signature(self.repo.layout.index), tip):
             return
         self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
 
@@ -137,9 +125,9 @@ class Scanner:
         """
         if self._tip is None:
             raise ValueError("scan without begin")
-        before = None if self.tree is None else _signature(self.private)
+        before = None if self.tree is None else signature(self.private)
         complete = self._add()
-        if before is not None and complete and not also and before == _signature(self.private):
+        if before is not None and complete and not also and before == signature(self.private):
             assert self.tree is not None
             return self.tree
         tree = self.write_tree(exact=not complete)
@@ -194,7 +182,7 @@ class Scanner:
         """Put the private index, whose tree is `tree`, in the person's place if that is `base`."""
         if not self.person.install(self.private, self.base):
             return False
-        self._settled, self.tree = (_signature(self.repo.layout.index), tree), tree
+        self._settled, self.tree = (signature(self.repo.layout.index), tree), tree
         return True
 
     def is_excluded(self, path: bytes) -> bool:
@@ -222,27 +210,13 @@ class Scanner:
         libgit2 takes intent-to-add entries for empty files. After a complete `add -A` there are
         none left.
         """
-        objects = self.repo.objects
-        if not exact and self._readable():
-            # Where libgit2 fails, on a full disk for instance, git says more about why.
-            with contextlib.suppress(OSError, pygit2.GitError), _trusted_entries():
-                tree = pygit2.Index(self.private).write_tree(objects)
-                if tree in objects.odb:
-                    return Oid(str(tree))
-        return Oid(self.git(["write-tree"]).decode().strip())
-
-    def _readable(self) -> bool:
-        try:
-            content = read_small(self.private, _IN_PROCESS)
-        except FileNotFoundError:
-            return False
-        return content is not None and not any(mark in content for mark in _UNREADABLE)
+        tree = None if exact else self._in_process.write_tree()
+        return tree or Oid(self.git(["write-tree"]).decode().strip())
 
     def _untouched(self) -> bool:
         """Say whether nothing differs from the private index; False where there is any doubt."""
-        if self._readable():
-            return is_untouched(self.repo.objects, self.private)
-        return not self._status()
+        found = self._in_process.is_untouched()
+        return not self._status() if found is None else found
 
     def _add(self) -> bool:
         """Take the working tree into the private index; False if git could not take all of it."""
@@ -315,25 +289,6 @@ class Scanner:
         with open(path, "wb") as file:
             file.write(content + b"".join(sorted(p + b"\n" for p in patterns if p)))
         return "-c", f"core.excludesFile={path}"
-
-
-@contextlib.contextmanager
-def _trusted_entries() -> Iterator[None]:
-    """Spare libgit2 one look-up per entry: git has just written, or known, every one of them."""
-    pygit2.option(Option.ENABLE_STRICT_OBJECT_CREATION, False)
-    try:
-        yield
-    finally:
-        pygit2.option(Option.ENABLE_STRICT_OBJECT_CREATION, True)
-
-
-def _signature(path: str) -> _Signature | None:
-    """Tell an index file from any other one; its change time moves with every link made of it."""
-    try:
-        state = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def pattern(path: bytes) -> bytes | None:

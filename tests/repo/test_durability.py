@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Event, Thread, main_thread
+from threading import Event, main_thread
 
 import pytest
 
@@ -66,11 +66,11 @@ def test_without_another_thread_the_disk_comes_first(
 ) -> None:
     """As where the system grants no more of them (`RLIMIT_NPROC`)."""
 
-    def none(self: Thread) -> None:
+    def none(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     disk.let_go.set()
-    monkeypatch.setattr(Thread, "start", none)
+    monkeypatch.setattr(durability, "start_new_thread", none)
     seen = []
     barrier_beside(str(tmp_path), lambda: seen.append(disk.done))
     assert seen == [True]

@@ -15,6 +15,7 @@ import pytest
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.inprocess import InProcess
 from git_batch.repo.objects import EMPTY_TREE
 from git_batch.repo.repository import Repository
 from git_batch.repo.trees import Change, Kind, diff, lookup, paths_of
@@ -48,7 +49,7 @@ class Tree:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let every test run as in a small repository (libgit2 helps) and in a big one (git only)."""
     if request.param == "big":
-        monkeypatch.setattr("git_batch.repo.worktree._IN_PROCESS", 10)
+        monkeypatch.setattr("git_batch.repo.inprocess._MOST", 10)
     return str(request.param)
 
 
@@ -273,25 +274,48 @@ def test_libgit2_still_takes_intent_to_add_for_an_empty_file(repo: Path) -> None
 @pytest.mark.parametrize("make", ["split", "sparse"])
 def test_libgit2_still_can_not_read_these(repo: Path, make: str, size: str) -> None:
     tree = Tree(repo)
+    in_process = InProcess(tree.repo, tree.scanner.private)
     if size == "small":
-        assert tree.scanner._readable()
+        assert in_process.write_tree() is not None
     if make == "split":
         git(repo, "update-index", "--split-index")
     else:
         outside(repo)
         git(repo, "sparse-checkout", "set", "--cone", "--sparse-index", "src")
     tree.scanner.begin(tree.repo.tree_of(tree.repo.head()[1]))
-    assert not tree.scanner._readable()
+    assert in_process.write_tree() is None
+    assert in_process.is_untouched() is None
 
 
 def test_a_big_index_is_left_to_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree(repo)
     (repo / "src/a").write_text("x\n")
     small = tree.scanner.scan()
-    monkeypatch.setattr("git_batch.repo.worktree._IN_PROCESS", 10)
+    monkeypatch.setattr("git_batch.repo.inprocess._MOST", 10)
     monkeypatch.setattr(pygit2, "Index", None)
     assert tree.scanner.scan() == small
     assert tree.scanner.changed_by_checks(small) == []
+
+
+def test_an_index_is_read_once_until_it_is_another(repo: Path, size: str) -> None:
+    """Also one of the same size."""
+    tree = Tree(repo)
+    private = Path(tree.scanner.private)
+    in_process = InProcess(tree.repo, str(private))
+    if size == "big":
+        assert (in_process.write_tree(), in_process.is_untouched()) == (None, None)
+        return
+    first, index = in_process.write_tree(), in_process._index()
+    assert in_process.is_untouched()
+    assert in_process._index() is index
+    (repo / "src/a").write_text("A\n")  # as long as before
+    assert not in_process.is_untouched()
+    tree.scan()
+    assert in_process.write_tree() != first
+    assert in_process.is_untouched()
+    assert in_process._index() is not index
+    private.unlink()
+    assert (in_process.write_tree(), in_process.is_untouched()) == (None, None)
 
 
 def test_no_index_at_all(repo: Path) -> None:

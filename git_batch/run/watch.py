@@ -145,8 +145,8 @@ class Watch(Struct):
         code = self._until_exit()
         seconds = time.monotonic() - self.started
         self._close_pidfd()
-        self._drain()
         swept = self._clear()
+        self._drain()
         self.capture.close()
         error = self.capture.error
         killed = code is not None and code < 0
@@ -249,7 +249,7 @@ class Watch(Struct):
         return len(data)
 
     def _drain(self) -> None:
-        """Take what the leader wrote last. No more than fits a pipe: others may go on for ever."""
+        """Take what all of them wrote last. No more than fits a pipe: some may go on for ever."""
         left = _LARGEST_PIPE
         while left > 0 and (taken := self._read()):
             left -= taken

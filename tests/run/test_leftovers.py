@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from git_batch.run import procfs, watch
+from git_batch.run.descendants import Kin
 from git_batch.run.process import Ended, How
 from tests.run.supervised import Runner, is_alive, linux
 
@@ -48,6 +49,23 @@ def test_what_stays_and_ignores_term_is_killed(runner: Runner, name: str) -> Non
 
 
 def test_end_within_a_moment_is_no_leftover(runner: Runner) -> None:
+    ended = runner.child("leave-for-a-moment")
+    assert ended.leftovers == ()
+    assert runner.output() == b"early\nlate\n"
+
+
+@linux
+def test_what_went_wrong_the_last_words_of_a_child_that_ended_just_then_were_lost(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended between the last look at what was printed and the one for whoever is left."""
+    gone = Kin.gone
+
+    def late(kin: Kin) -> bool:
+        time.sleep(0.5)  # as if the machine had stood still
+        return gone(kin)
+
+    monkeypatch.setattr(Kin, "gone", late)
     ended = runner.child("leave-for-a-moment")
     assert ended.leftovers == ()
     assert runner.output() == b"early\nlate\n"

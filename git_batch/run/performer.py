@@ -16,10 +16,9 @@ from git_batch.core.agenda import counts
 from git_batch.core.codec import quote
 from git_batch.core.machine import Facts
 from git_batch.core.model import InFlight
-from git_batch.core.standing import Outcome, TaskStatus
+from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
-from git_batch.repo import setaside
 from git_batch.repo.linked import elsewhere, way_to
 from git_batch.repo.submodules import INSIDE
 from git_batch.run.baseline import run_baseline
@@ -32,6 +31,8 @@ from git_batch.run.pausing import pause
 from git_batch.run.reviewing import HandedOver, Reviewer
 from git_batch.run.settling import Settler
 from git_batch.run.tasks import KEEP, TaskRunner
+
+_NAMED = 3
 
 
 class Performer:
@@ -108,18 +109,23 @@ class Performer:
                 f"HEAD is not on '{c.state.branch}' any more",
                 way_to(c.state.branch, elsewhere(c.repo.git, c.branch)),
             )
-        if moved is None:
-            self._nothing_inside()
-        return moved
+        return moved or self._inside()
 
-    def _nothing_inside(self) -> None:
-        """Begin nothing on submodules that hold what an attempt left: checks would see it too."""
-        left = self._c.submodules.changed_inside()
-        if left:
-            raise PreconditionError(
-                f"{INSIDE}:\n" + "\n".join(f"\t{quote(path)}" for path in left),
-                *setaside.ways(self._c.repo, left, "git batch resume"),
-            )
+    def _inside(self) -> ev.Closed | None:
+        """End the run where submodules hold what an attempt left: the next one would see it too."""
+        c = self._c
+        left = c.submodules.changed_inside()
+        if not left:
+            return None
+        named = ", ".join(f"'{quote(path)}'" for path in left[:_NAMED])
+        more = f" and {len(left) - _NAMED} more" if left[_NAMED:] else ""
+        return ev.Closed(
+            c.now(),
+            BatchStatus.NEEDS_HUMAN,
+            StopReason.NEEDS_HUMAN,
+            f"{INSIDE}: {named}{more}",
+            "git batch resume",  # it refuses to begin, and says how each is put away
+        )
 
     def _moved(self) -> ev.Closed | None:
         """Give the end of a run whose branch is not where the record expects it."""

@@ -32,9 +32,12 @@ def test_what_went_wrong_a_change_inside_a_submodule_was_no_change_and_stayed(
     file = "a" if what == "tracked" else "new"
     one = task("one", f"echo one >>mod/src/{file}", "attempts = 1", 'scope = ["mod"]')
     write(repo, one, task("two", 'test -z "$(git -C mod status -s)" && echo two >src/two'))
-    done = near(repo, "start", "--yes", status=3)
-    # The next task does not begin on what no commit has; nothing is lost.
-    assert "changes inside these submodules" in done.err
+    near(repo, "start", "--yes", status=1)
+    # The next task does not begin on what no commit has; nothing is lost, and a person is told.
+    assert told(repo)["state"] == "needs_human"
+    assert "changes inside these submodules" in told(repo)["reason"]
+    assert told(repo)["reason"].endswith(": 'mod'")
+    done = near(repo, "resume", status=3)
     assert "\tmod" in done.err
     assert tasks(repo)["one"]["outcome"] == "scope_refused"
     assert "inside submodule 'mod'" in tasks(repo)["one"]["reason"]
@@ -53,7 +56,7 @@ def test_what_went_wrong_a_commit_lacked_what_its_task_changed_inside_a_submodul
     module = with_submodule(repo, template)
     run = 'cp "$BATCH_FEEDBACK" src/x 2>&- || { echo x >src/x; echo x >>mod/src/a; }'
     write(repo, task("one", run))
-    near(repo, "start", "--yes", status=3)
+    near(repo, "start", "--yes", status=1)
     assert committed(repo) == []
     git(module, "stash")
     # The second attempt was told why the first was refused.

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from git_batch.app import preconditions
 from git_batch.app.session import Session, called
 from git_batch.core import trailers
@@ -20,6 +18,7 @@ from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import BEYOND, FOREIGN, back_to
 from git_batch.core.model import BatchState, accepted
+from git_batch.core.values import replace
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import commits, lineage
 from git_batch.repo.linked import told_here

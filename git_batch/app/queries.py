@@ -47,7 +47,7 @@ def whole(session: Session, named: str | None) -> Whole | None:
         except GitError as error:  # one that is damaged hides nothing else
             return f"(not to be had: {error.message})".encode()
 
-    kept = kept_here(session, batch)
+    kept = found.kept or kept_here(session, batch)
     reviewed = reviews_ended(session, state, found.summary.ref_tip)
     around = found.around._replace(kept=kept, reviewed=reviewed)
     return Whole(state, plan, found.live, around, logs)

@@ -90,13 +90,14 @@ class LogStore:
     def __init__(self, repo: Repository, refs: Refs, batch: BatchId, who: commits.Idents) -> None:
         self._repo, self._refs, self._who = repo, refs, who
         self._ref = logs_ref(batch)
-        self._waiting: dict[str, Oid] = {}
+        self._waiting: Changes = {}
         self._published = datetime.min.replace(tzinfo=UTC)
 
     def put(self, place: int, task: TaskId, n: int, text: bytes) -> None:
         """Keep an attempt's log; an empty one is none."""
         if text:
-            self._waiting[log_path(place, task, n)] = write_blob(self._repo, text)
+            oid = write_blob(self._repo, text)
+            self._waiting[log_path(place, task, n)] = (oid, FileMode.BLOB)
 
     def publish(self, at: datetime, *, at_once: bool = True) -> None:
         """Move the ref to all that was put, unless that was done less than `OFTEN` ago.
@@ -110,12 +111,7 @@ class LogStore:
         base = None
         with suppress(GitError):
             base = commits.read(self._repo, old).tree if old else None
-        logs: Changes = {
-            path: (oid, FileMode.BLOB)
-            for path, oid in self._waiting.items()
-            if commits.exists(self._repo, oid)
-        }
-        tree = write_paths(self._repo, base, logs, pass_damaged=True)
+        tree = write_paths(self._repo, base, self._waiting, pass_damaged=True)
         new = commits.make(
             self._repo,
             tree=tree,

@@ -185,7 +185,7 @@ def remember(objects: pygit2.Repository, tree: bytes, holds: Folder) -> None:
 
 
 @lru_cache(maxsize=64)
-def _known(objects: pygit2.Repository, tree: bytes) -> list[Folder]:  # noqa: ARG001 (its key)
+def _known(_objects: pygit2.Repository, _tree: bytes) -> list[Folder]:
     """Give the place for what a tree holds, if that is known: an object never changes."""
     return []
 

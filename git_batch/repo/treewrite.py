@@ -69,7 +69,8 @@ def write_paths(
 
     Args:
         base: the tree to change; None is the empty one.
-        pass_damaged: leave out what was in a folder that can't be read.
+        pass_damaged: leave out what was in a folder that can't be read, and an object that is not
+            there to be named.
 
     Raises:
         GitError: it could not be written, or an object that it is to name is not there.
@@ -79,13 +80,7 @@ def write_paths(
     return Oid(_write(repo, root, split, pass_damaged=pass_damaged).hex())
 
 
-def _write(
-    repo: Repository,
-    base: bytes | None,
-    changes: _Split,
-    *,
-    pass_damaged: bool,
-) -> bytes:
+def _write(repo: Repository, base: bytes | None, changes: _Split, *, pass_damaged: bool) -> bytes:
     below: dict[bytes, _Split] = {}
     tree = _read(repo, base, pass_damaged=pass_damaged)
     for (name, *rest), value in changes.items():
@@ -97,7 +92,7 @@ def _write(
             tree[name] = FileMode.BLOB, bytes.fromhex(write_blob(repo, value))
         elif pygit2.Oid(hex=value[0]) in repo.objects.odb:
             tree[name] = value[1], bytes.fromhex(value[0])
-        else:  # it was dropped by a `git gc --prune=now`, say, before this names it
+        elif not pass_damaged:  # a `git gc --prune=now`, say, took it before this names it
             raise GitError(f"could not write a tree: there is no object {value[0]}")
     for name, inner in below.items():
         mode, old = tree.get(name, (0, b""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,11 @@ def near(top: Path, *args: str, status: int | None = 0) -> Done:
     done = Done(int(ended), out.getvalue(), err.getvalue())
     assert status in (None, done.status), done
     return done
+
+
+def pasted(top: Path, command: str) -> None:
+    """Run a command that was hinted at, as a person does who pastes it into a shell."""
+    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
 
 
 def said(done: Done) -> str:

@@ -17,6 +17,7 @@ from tests.e2e.near import (
     by_hand,
     finished,
     near,
+    pasted,
     record,
     said,
     while_it_passes,
@@ -34,11 +35,6 @@ FORMS = (
 def top(template: Path, tmp_path: Path) -> Path:
     """Give a repository with a completed batch."""
     return finished(template, tmp_path / "top")
-
-
-def pasted(top: Path, command: str) -> None:
-    """Run a command as a person who pastes it."""
-    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form))

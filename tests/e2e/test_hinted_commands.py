@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from git_batch.cli.manpage import root_context
 from git_batch.views.addressing import OF_A_BATCH, OF_A_TASK, addressed
 from tests.conftest import git
 from tests.e2e.job import task, told, write
-from tests.e2e.near import near
+from tests.e2e.near import near, pasted
 
 OURS = re.compile(r"git batch [a-z][^\n`]*")
 
@@ -201,13 +200,13 @@ def test_what_went_wrong_output_was_offered_though_none_was_kept(repo: Path) -> 
 ODD = "it's-(a)-branch&co"
 
 
-def pasted(top: Path, command: str) -> None:
+def done_as_told(top: Path, command: str) -> None:
     """Run a command as a person who pastes it; `git batch` here."""
     words = shlex.split(command)
     if words[:2] == ["git", "batch"]:
         near(top, *words[2:])
     else:
-        subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
+        pasted(top, command)
 
 
 def test_what_went_wrong_a_branchs_name_broke_the_command_that_leads_back_to_it(
@@ -216,7 +215,7 @@ def test_what_went_wrong_a_branchs_name_broke_the_command_that_leads_back_to_it(
     git(repo, "switch", "-qc", ODD)
     write(repo, task("a", "echo a >src/one"))
     out = near(repo, "start", "--yes").out
-    pasted(repo, out.partition("back:")[2].strip())
+    done_as_told(repo, out.partition("back:")[2].strip())
     assert git(repo, "branch", "--show-current") == ODD
 
 
@@ -230,7 +229,7 @@ def test_what_went_wrong_a_batchs_branch_by_an_odd_name_could_not_be_made_again(
         git(repo, "branch", "-q", "-D", ODD)
         done = near(repo, ask, "demo", status=None)
         way = done.hints[0] if hint else done.out.splitlines()[-1].strip()
-        pasted(repo, way)
+        done_as_told(repo, way)
         assert near(repo, "verify", "demo").out.startswith("ok: ")
 
 
@@ -261,5 +260,5 @@ def test_what_went_wrong_a_new_plan_was_not_found_by_the_command_that_checks_it(
 ) -> None:
     for place in (repo, repo / "src"):
         said = near(place, "new", *named).out
-        pasted(place, said.partition("see what it means: ")[2].strip())
+        done_as_told(place, said.partition("see what it means: ")[2].strip())
         (place / (named[-1] if named else "batch.toml")).unlink()

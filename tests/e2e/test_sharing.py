@@ -15,7 +15,7 @@ import pytest
 from git_batch.app import pulling
 from tests.conftest import git
 from tests.e2e.job import BRANCH, argv, task, told, write
-from tests.e2e.near import by_hand, near, record
+from tests.e2e.near import by_hand, near, pasted, record
 from tests.e2e.scene import environment
 
 
@@ -340,7 +340,7 @@ def test_what_went_wrong_there_was_no_way_on_with_the_record_of_the_remote(
     way, last = theirs.rsplit(" && ", 1)
     place = Path(way.split()[-1])
     (tmp_path / "else").mkdir()
-    subprocess.run(way, shell=True, cwd=tmp_path / "else", check=True, capture_output=True)
+    pasted(tmp_path / "else", way)
     near(place, *last.split()[2:])
     assert pair(place) == pair(clone)
     [ours] = [hint.split(": ", 1)[1] for hint in hints if hint.startswith("or go on with yours")]
@@ -534,6 +534,6 @@ def test_what_was_forged_on_top_of_the_record_can_be_put_aside(top: Path) -> Non
     done = near(top, "resume", "--yes", status=4)
     assert pair(top) == before
     way = done.hints[1].partition(": ")[2]
-    subprocess.run(way, shell=True, cwd=top, check=True, capture_output=True)
+    pasted(top, way)
     assert git(top, "rev-parse", BRANCH) == head
     go_on(top)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, outcomes, task, tasks, told, write
-from tests.e2e.near import near, record
+from tests.e2e.near import near, pasted, record
 
 
 def with_submodule(repo: Path, template: Path) -> Path:
@@ -44,7 +43,7 @@ def test_what_went_wrong_a_change_inside_a_submodule_was_no_change_and_stayed(
     assert tasks(repo)["two"]["attempts"] == 0
     assert (module / "src" / file).read_text().endswith("one\n")
     way = done.hints[0].partition("put them away: ")[2]
-    subprocess.run(["/bin/sh", "-c", way], cwd=repo, check=True)
+    pasted(repo, way)
     near(repo, "resume", status=1)
     assert outcomes(repo) == {"one": "scope_refused", "two": "committed"}
     assert git(module, "stash", "list")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, batch, task, write
-from tests.e2e.near import back_to, by_hand, finished, near, record
+from tests.e2e.near import back_to, by_hand, finished, near, pasted, record
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +100,6 @@ def test_an_amended_commit_is_told_with_both_ids_and_a_way_out(top: Path) -> Non
     pasted(top, drift["look"])
     pasted(top, drift["way_out"])
     near(top, "verify")
-
-
-def pasted(top: Path, command: str) -> None:
-    """Run a command as a person who pastes it."""
-    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
 
 
 def test_ways_out_never_destroy_anything(top: Path) -> None:

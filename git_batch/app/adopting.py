@@ -22,10 +22,9 @@ from git_batch.core.machine import next_attempt
 from git_batch.core.model import BatchState, TaskRecord, accepted
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
-from git_batch.repo import attempts, commits, setaside
+from git_batch.repo import attempts, commits, setaside, submodules
 from git_batch.repo.journal import Journal
 from git_batch.repo.restore import restore
-from git_batch.repo.submodules import Submodules
 from git_batch.repo.trees import diff
 from git_batch.repo.worktree import Scanner
 from git_batch.run.applying import Work
@@ -61,7 +60,7 @@ def _from_working_tree(
     tip = session.repo.tree_of(state.head)
     scanner.begin(tip)
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
-    _nothing_inside(session, task, Submodules(session.repo).changed_inside(scanner.private))
+    _nothing_inside(session, task, submodules.changed_inside(session.repo, scanner.private))
     _must_fit(session, journal, task, tip, tree)
     _keep(session, journal, task, tree, at)
     said = _said(session, state.tasks[task], None)

@@ -16,7 +16,7 @@ from git_batch.core.chain import RECORDS, TRACKING, tracking_name
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import DriftError, PreconditionError
-from git_batch.repo import remotes, submodules
+from git_batch.repo import remotes
 from git_batch.repo.remotes import Relation, Relay
 
 
@@ -70,7 +70,7 @@ def push(
 
 def _of_submodules(session: Session) -> tuple[str, ...]:
     """Say how what git may have missed of a submodule is sent: in its own repository."""
-    if not remotes.asks_of_submodules(session.repo.git) or not submodules.listed(session.repo):
+    if not remotes.asks_of_submodules(session.repo.git) or not session.repo.submodules:
         return ()
     return ("a submodule's commits go first: git -C PATH push REMOTE HEAD:refs/heads/NAME",)
 

@@ -48,6 +48,7 @@ _QUESTIONS = (
     "--git-common-dir",
     "--show-toplevel",
 )
+_GITLINK = b"160000 "
 _HEAD_MOST = 4096
 _COMPRESSION = -1
 """libgit2's own level, and git's for loose objects: the fastest."""
@@ -251,9 +252,22 @@ class Repository:
 
         return Config.read(self.git)
 
+    @cached_property
+    def submodules(self) -> tuple[bytes, ...]:
+        """The paths of the submodules that the person's index knows, as of the first look.
+
+        No task can add one, as a new nested repository is refused.
+        """
+        listed = self.git.run(["ls-files", "--stage", "-z"])
+        if _GITLINK not in listed:
+            return ()
+        lines = listed.split(b"\0")
+        return tuple(line.split(b"\t", 1)[1] for line in lines if line.startswith(_GITLINK))
+
     def look_again(self) -> None:
-        """Forget what was read of the configuration: a person has had time to change it."""
-        vars(self).pop("config", None)
+        """Forget what was read of configuration and index: a person has had time to change them."""
+        for read_once in ("config", "submodules"):
+            vars(self).pop(read_once, None)
 
     def symbolic_head(self) -> str | None:
         """Give the ref that HEAD names; None when it is detached, or no file that can be read.

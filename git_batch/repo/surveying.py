@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from git_batch.repo import submodules
 from git_batch.repo.git import failure
 from git_batch.repo.repository import Layout, Repository
 
@@ -143,7 +142,7 @@ def _nested(repo: Repository) -> Iterator[str]:
 
     `git add` runs `git status` in each of them, with that repository's configuration.
     """
-    for path in submodules.listed(repo):
+    for path in repo.submodules:
         yield os.path.join(repo.layout.top, os.fsdecode(path), ".git")
 
 

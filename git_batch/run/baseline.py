@@ -17,6 +17,7 @@ from git_batch.core.model import Command, InFlight, Plan, Task
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.template import render_command
 from git_batch.repo.attempts import log_path, logs_ref
+from git_batch.repo.submodules import changed_inside
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.context import RunContext
 from git_batch.run.pausing import CutShort
@@ -56,7 +57,7 @@ def run_baseline(context: RunContext, tasks: TaskRunner) -> Closed | None:
             return _closed(context, failure)
     left = tasks.scan()
     changed = paths_of(diff(c.repo.objects, c.repo.tree_of(c.state.head), left))
-    changed += c.submodules.changed_inside(c.scanner.private)
+    changed += changed_inside(c.repo, c.scanner.private)
     if changed:
         named = ", ".join(f"'{quote(p)}'" for p in changed[:3])
         return _closed(context, Failure(Outcome.CHECK_CHANGED_TREE, f"the checks changed {named}"))

@@ -21,7 +21,6 @@ from git_batch.repo.locks import HOST, TreeLock
 from git_batch.repo.refs import Refs
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import wait_for
-from git_batch.repo.submodules import Submodules
 from git_batch.repo.worktree import Scanner
 from git_batch.run.attemptlog import AttemptLog
 from git_batch.run.files import TaskFiles
@@ -62,7 +61,6 @@ class RunContext:
         self.branch = f"refs/heads/{state.branch}"
         untracked = accepted(state.authorization)
         self.scanner = Scanner(repo, untracked)
-        self.submodules = Submodules(repo)
         wait_for(self.scanner.private, opened=True)
         # Whatever comes first, an index lock that a crash of ours left must not be in its way.
         self.scanner.person.recover(self.scanner.private)

@@ -20,7 +20,7 @@ from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo.linked import elsewhere, way_to
-from git_batch.repo.submodules import INSIDE
+from git_batch.repo.submodules import INSIDE, changed_inside
 from git_batch.run.baseline import run_baseline
 from git_batch.run.claiming import TaskClaims
 from git_batch.run.committing import Committer
@@ -114,7 +114,7 @@ class Performer:
     def _inside(self) -> ev.Closed | None:
         """End the run where submodules hold what an attempt left: the next one would see it too."""
         c = self._c
-        left = c.submodules.changed_inside()
+        left = changed_inside(c.repo)
         if not left:
             return None
         named = ", ".join(f"'{quote(path)}'" for path in left[:_NAMED])

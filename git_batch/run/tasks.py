@@ -19,6 +19,7 @@ from git_batch.core.model import Command, InFlight, Task
 from git_batch.core.scope import literal_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
+from git_batch.repo import submodules
 from git_batch.repo.trees import diff, paths_of
 from git_batch.run.applying import Work, apply_work, work_of
 from git_batch.run.attemptlog import reference
@@ -138,11 +139,14 @@ class TaskRunner:
     def changed_since(self, tree: Oid) -> list[bytes]:
         """List what was changed since the scan that gave `tree`; errors as of `scan`."""
         changes = self._fitting(lambda: self._c.scanner.changed_by_checks(tree))
-        return paths_of(changes) or self._c.submodules.changed_inside(self._c.scanner.private)
+        return paths_of(changes) or self._inside()
 
     def inside(self) -> Failure | None:
         """Say which submodules were changed inside, where no commit of ours can hold it."""
-        return changed_inside(self._c.submodules.changed_inside(self._c.scanner.private))
+        return changed_inside(self._inside())
+
+    def _inside(self) -> list[bytes]:
+        return submodules.changed_inside(self._c.repo, self._c.scanner.private)
 
     def _fitting(self, look: Callable[[], T]) -> T:
         """Look at the working tree; tell what git refuses to take from what git can't do.

@@ -74,6 +74,7 @@ class RefList:
     """The values of all refs, as they were when they were noted last."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._packed_file = os.path.join(layout.common_dir, "packed-refs")
         self._roots = [layout.common_dir]
         if layout.git_dir != layout.common_dir:
@@ -106,7 +107,7 @@ class RefList:
         known = self._signatures
         changed = [name for name, state in found.items() if known.get(name) != signature(state)]
         gone = known.keys() - found.keys()
-        values = {name: _read(os.path.join(self._root(name), name)) for name in changed}
+        values = {name: _read(place_of(self._layout, name)) for name in changed}
         # After the loose ones: a ref that is being packed is then in one of the two at least.
         packed_signature, packed = self._read_packed(now)
         suspects = {*changed, *gone}
@@ -132,10 +133,6 @@ class RefList:
             self._packed_signature, self._packed = packed_signature, packed
         return moves
 
-    def _root(self, name: str) -> str:
-        """Give the directory that a loose ref's name is relative to."""
-        return self._roots[-1] if name.startswith(_PER_TREE) else self._roots[0]
-
     def _walk(self, now: int) -> dict[str, os.stat_result]:
         """Find the loose refs; a folder is listed anew only if it is not as it was."""
         found: dict[str, os.stat_result] = {}
@@ -150,7 +147,7 @@ class RefList:
                     continue
                 listed[folder] = listing
                 waiting += [f"{prefix}{name}/" for name in listing.folders]
-                if self._root(prefix) is not root:
+                if place_of(self._layout, prefix) != folder:
                     continue
                 for name in listing.files:
                     with suppress(FileNotFoundError):
@@ -187,10 +184,15 @@ def _listing(folder: str, now: int, known: _Listing | None) -> _Listing | None:
     return _Listing(None if is_racy(state, now) else here, folders, tuple(files))
 
 
+def place_of(layout: Layout, name: str) -> str:
+    """Give the path of a loose ref, or of HEAD: a working tree has some of its own."""
+    shared = name.startswith("refs/") and not name.startswith(_PER_TREE)
+    return os.path.join(layout.common_dir if shared else layout.git_dir, name)
+
+
 def loose_id(layout: Layout, name: str) -> Oid | None:
     """Read the object id that a loose ref of this working tree holds; None if it holds none."""
-    shared = name.startswith("refs/") and not name.startswith(_PER_TREE)
-    value = _read(os.path.join(layout.common_dir if shared else layout.git_dir, name))
+    value = _read(place_of(layout, name))
     return Oid(value) if value is not None and _ID.fullmatch(value) else None
 
 

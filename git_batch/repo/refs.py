@@ -21,7 +21,7 @@ from git_batch.errors import GitError, StaleError
 from git_batch.repo import durability, stalelocks
 from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.patience import is_pipe
-from git_batch.repo.reflist import loose_id
+from git_batch.repo.reflist import loose_id, place_of
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
 
@@ -82,7 +82,7 @@ class Refs:
             if found is not None:  # as it is mostly, and for a third of what libgit2 takes
                 return found
         try:
-            if is_pipe(os.path.join(self._repo.layout.common_dir, named)):
+            if is_pipe(place_of(self._repo.layout, named)):
                 raise pygit2.GitError("its file is a named pipe")  # which would be waited for
             ref = self._handle.references.get(named)
         except pygit2.GitError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -330,6 +331,19 @@ def test_head_is_that_of_the_working_tree_which_one_is_in(
     assert there.read("HEAD") == git(side, "rev-parse", "HEAD") != git(repo, "rev-parse", "HEAD")
     git(repo, "update-ref", "refs/worktree/x", "HEAD")
     assert there.read("refs/worktree/x") is None
+
+
+def test_what_went_wrong_a_pipe_for_head_of_a_linked_tree_was_looked_for_in_the_main_one(
+    repo: Path, tmp_path: Path
+) -> None:
+    side = tmp_path / "side"
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    there = Refs(Repository.open(str(side)))
+    head = Path(git(side, "rev-parse", "--absolute-git-dir")) / "HEAD"
+    head.unlink()
+    os.mkfifo(head)
+    with pytest.raises(refs.BrokenRefError, match="its file is a named pipe"):
+        there.read("HEAD")
 
 
 def test_what_else_is_done_while_objects_go_to_disk_is_done_before_the_ref_moves(

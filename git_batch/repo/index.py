@@ -3,7 +3,7 @@
 git replaces an index by renaming `index.lock` over it and never writes into it. So a hard link is
 a copy that costs nothing, keeps its mtime (on which git's detection of racy edits rests), and
 stays what it was, unless a command that is run writes into our folder: what is there then are real
-copies (`Scanner.begin`; `part` sees to it). "Is the person's index still the one that I started
+copies (`Scanner.begin`). "Is the person's index still the one that I started
 from" is answered by comparing inodes, by bytes only if those differ. Where a file system has no
 hard links, real copies with the same mtime do.
 
@@ -134,16 +134,18 @@ class PersonIndex:
         self._base = os.path.join(repo.scratch, BASE)
 
     def recover(self, *copies: str) -> bool:
-        """Remove an `index.lock` that a crash of ours left; True if there was one.
+        """Remove an `index.lock` that a crash of ours left, and its files; True if it left a lock.
 
         It is ours if its content is that of one of our copies, which nobody else has. To be
         called under the run lock, before those copies are made anew.
         """
-        for copy in (*copies, self._mine):
-            if os.path.lexists(copy) and os.path.lexists(self._lock) and same(self._lock, copy):
-                discard(self._lock)
-                return True
-        return False
+        found = os.path.lexists(self._lock) and any(
+            os.path.lexists(copy) and same(self._lock, copy) for copy in (*copies, self._mine)
+        )
+        if found:
+            discard(self._lock)
+        discard(self._mine, self._base)
+        return found
 
     def install(self, private: str, base: str) -> bool:
         """Make `private` the person's index if that still equals `base`; else change nothing.
@@ -167,17 +169,6 @@ class PersonIndex:
         # Renaming one name of a file over another of the same file would leave both.
         os.rename(self._lock, self._path)
         return True
-
-    def part(self, base: str, private: str) -> None:
-        """Have none of our copies be the very file of the person's index."""
-        theirs = _stat(self._path)
-        discard(*(path for path in (self._mine, self._base) if _is_at(path, theirs)))
-        shared = [path for path in (base, private) if _is_at(path, theirs)]
-        for source, path in zip((self._path, *shared), shared, strict=False):
-            discard(path + ".new")
-            made = copy if source == self._path else link
-            if made(source, path + ".new"):
-                os.rename(path + ".new", path)
 
     def set_paths(self, changes: Sequence[Change]) -> list[bytes]:
         """Set the entries of exactly these paths from their old side to their new one.

@@ -72,6 +72,7 @@ class Scanner:
         """Prepare the private index: the person's, with every entry as in the tree `tip`.
 
         Cheap (a copy of the file) while the person's index is the one that `install` left there.
+        None of our files is that very file then: a command that is run may write into ours.
 
         Raises:
             GitError: the index has conflicts, or git failed.
@@ -84,10 +85,6 @@ class Scanner:
         if self._settled == (signature(self.repo.layout.index), tip):
             return
         self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
-
-    def part(self) -> None:
-        """Keep the person's index out of reach of a command that writes into our copies."""
-        self.person.part(self.base, self.private)
 
     def take_back(self, tip: Oid | None = None) -> list[bytes]:
         """Take back what hides files from git, and excluded paths that a command staged.

@@ -69,7 +69,6 @@ class Fence:
         if not (noted and self._up):
             self._note()
         self._file.arm(self._armed(flight))
-        self._c.scanner.part()
         self._scratch.note()
 
     def lower(self) -> None:

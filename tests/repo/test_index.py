@@ -360,6 +360,17 @@ def test_a_lock_that_our_crash_left_is_removed(
     assert not lock.exists()
 
 
+def test_none_of_our_files_is_the_persons_index_when_a_command_is_run(repo: Path) -> None:
+    """Also those that a crash left which had just been put in its place."""
+    scanner = scanned(repo)
+    assert scanner.install() == []
+    theirs, ours = repo / ".git/index", repo / ".git/batch"
+    for name in (index.MINE, index.BASE):
+        os.link(theirs, ours / name)
+    scanner.begin(scanner.repo.tree_of(scanner.repo.head()[1]))
+    assert not [path for path in ours.iterdir() if path.samefile(theirs)]
+
+
 def test_anothers_lock_is_not_removed(repo: Path) -> None:
     scanner = scanned(repo)
     lock = repo / ".git/index.lock"
@@ -380,7 +391,6 @@ def test_only_what_is_new_since_the_base_is_taken_back(repo: Path) -> None:
     git(repo, "add", "mine")
     scanner = Scanner(opened, [b"mine", b"since", b"held", b"folder/", b"src/a"])
     scanner.begin(tip)
-    scanner.part()
     git(repo, "add", "-A")
     git(repo, "update-index", "--assume-unchanged", "src/a", "since")
     git(repo, "update-index", "--skip-worktree", "src/b")

@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, to_builtins
 
 from git_batch.core.codec import CodecError, decode
-from git_batch.repo.index import discard
+from git_batch.repo.indexfile import discard
 from git_batch.repo.known import Known
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Layout

@@ -3,9 +3,9 @@
 git replaces an index by renaming `index.lock` over it and never writes into it. So a hard link is
 a copy that costs nothing, keeps its mtime (on which git's detection of racy edits rests), and
 stays what it was, unless a command that is run writes into our folder: what is there then are real
-copies (`Scanner.begin`). "Is the person's index still the one that I started
-from" is answered by comparing inodes, by bytes only if those differ. Where a file system has no
-hard links, real copies with the same mtime do.
+copies (`Scanner.begin`). "Is the person's index still the one that I started from" is answered by
+comparing inodes, by bytes only if those differ. Where a file system has no hard links, real copies
+with the same mtime do.
 
 A swap takes git's own lock, `index.lock`, by *linking* the new content to that name: from then on
 a crash leaves a lock whose content is ours, which `recover` proves and removes. Then the person's
@@ -16,19 +16,17 @@ person's `core.fsmonitor`, so that their FSMN and UNTR extensions survive.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo.indexfile import discard, is_whole, link, same, same_file
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT, held
 from git_batch.repo.trees import EMPTY_BLOB, Change
-from git_batch.repo.wholefile import read, read_open
 
 MINE, BASE = "paths.index", "paths.base"
 """Names of the scratch files: the index to be, and what it was made from."""
@@ -39,70 +37,6 @@ _WAYS_BACK = {b"S": "--no-skip-worktree", b"h": "--no-assume-unchanged", b"A": "
 """How `git update-index` undoes what a command can do to an entry; what removes it comes last."""
 
 _Leaf = tuple[int, Oid]
-
-
-def link(source: str, target: str) -> bool:
-    """Make `target` the same file as `source`, or a copy with its mtime; False if there is none.
-
-    Raises:
-        FileExistsError: there is a `target`.
-    """
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        if isinstance(error, FileExistsError):
-            raise
-        return copy(source, target)
-    return True
-
-
-def copy(source: str, target: str) -> bool:
-    """Make `target` a copy of `source` with its mode and mtime; False if there is none.
-
-    Raises:
-        FileExistsError: there is a `target`.
-    """
-    try:
-        fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        content, was = read_open(fd), os.fstat(fd)
-    finally:
-        os.close(fd)
-    with open(target, "xb", buffering=0) as new:
-        with contextlib.suppress(PermissionError):  # a file system that has no modes
-            os.fchmod(new.fileno(), stat.S_IMODE(was.st_mode))
-        try:
-            left = memoryview(content)
-            while left:  # a disk that gets full takes a part first
-                left = left[new.write(left) :]
-        except OSError:
-            discard(target)
-            raise
-    os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
-    return True
-
-
-def same(a: str, b: str) -> bool:
-    """Say whether two index files are equal; two absent ones are."""
-    here, there = _stat(a), _stat(b)
-    if here is None or there is None:
-        return here is there
-    if os.path.samestat(here, there):
-        return True
-    if here.st_size != there.st_size:
-        return False
-    return read(a) == read(b)
-
-
-def discard(*paths: str) -> None:
-    """Remove scratch files that may not be there."""
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(path)
 
 
 def index_info(changes: Iterable[Change]) -> bytes:
@@ -160,7 +94,7 @@ class PersonIndex:
         Raises:
             LockedError: `index.lock` was held for longer than `LOCK_WAIT`.
         """
-        if _is_at(private, _stat(self._path)):
+        if same_file(private, self._path):
             return True
         self._take_lock(private)
         if not same(self._path, base):
@@ -218,7 +152,7 @@ class PersonIndex:
             LockedError: as of `install`.
             GitError: the index kept changing, or git failed.
         """
-        if not os.path.lexists(self._path) or same(self._path, base):
+        if not os.path.lexists(self._path) or same(self._path, base) or not is_whole(base):
             return []
         known = self._done(base, untracked)
         for _ in range(_SWAPS):
@@ -325,16 +259,3 @@ def parents(path: bytes) -> Iterable[bytes]:
 
 def _leaf(mode: int, oid: Oid | None) -> tuple[_Leaf, ...]:
     return ((mode, oid),) if oid is not None else ()
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _is_at(path: str, file: os.stat_result | None) -> bool:
-    """Tell whether a path is another name of a file."""
-    here = None if file is None else _stat(path)
-    return here is not None and file is not None and os.path.samestat(here, file)

@@ -29,8 +29,8 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import within
 from git_batch.errors import GitError
 from git_batch.repo.git import failure
-from git_batch.repo.index import PersonIndex, discard, index_info, link, parents, same
-from git_batch.repo.indexcopy import copy_whole, is_whole
+from git_batch.repo.index import PersonIndex, index_info, parents
+from git_batch.repo.indexfile import copy_whole, discard, link
 from git_batch.repo.inprocess import InProcess, Signature, signature
 from git_batch.repo.repository import Repository
 from git_batch.repo.status import STATUS, Entry, parse
@@ -102,8 +102,6 @@ class Scanner:
             LockedError: the person's index is locked.
             GitError: it kept changing, or git failed.
         """
-        if same(self.repo.layout.index, self.base) or not is_whole(self.base):
-            return []
 
         def untracked(path: bytes) -> bool:
             return self.is_excluded(path) and not (tip and lookup(self.repo.objects, tip, path))

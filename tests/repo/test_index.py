@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from git_batch.errors import GitError, LockedError
-from git_batch.repo import index
-from git_batch.repo.index import PersonIndex, link, parents, same
+from git_batch.repo import index, indexfile
+from git_batch.repo.index import PersonIndex, parents
+from git_batch.repo.indexfile import link, same
 from git_batch.repo.repository import Repository
 from git_batch.repo.trees import EMPTY_BLOB, Change, diff
 from git_batch.repo.worktree import Scanner
@@ -119,7 +120,7 @@ def test_what_went_wrong_a_copy_for_which_the_disk_was_too_full_was_taken_for_wh
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            index.copy(str(tmp_path / "index"), str(tmp_path / "copy"))
+            indexfile.copy(str(tmp_path / "index"), str(tmp_path / "copy"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "copy").exists()

@@ -1,0 +1,116 @@
+"""Files that are an index, or a copy of one: made, compared, removed; never read for their entries.
+
+A copy that outlives a run is there as a whole or not at all, whatever ends the run. The next run
+compares the person's index with it: half a copy (a kill), or one without its content (a power cut),
+must not be taken for what it says. git would refuse to read it, in every run from then on, or find
+marks of the person's own to be new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+
+from git_batch.repo.wholefile import read, read_open
+
+_BEGINS = b"DIRC"
+_SUM = 20
+
+
+def link(source: str, target: str) -> bool:
+    """Make `target` the same file as `source`, or a copy with its mtime; False if there is none.
+
+    Raises:
+        FileExistsError: there is a `target`.
+    """
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if isinstance(error, FileExistsError):
+            raise
+        return copy(source, target)
+    return True
+
+
+def copy(source: str, target: str) -> bool:
+    """Make `target` a copy of `source` with its mode and mtime; False if there is none.
+
+    Raises:
+        FileExistsError: there is a `target`.
+    """
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        content, was = read_open(fd), os.fstat(fd)
+    finally:
+        os.close(fd)
+    with open(target, "xb", buffering=0) as new:
+        with contextlib.suppress(PermissionError):  # a file system that has no modes
+            os.fchmod(new.fileno(), stat.S_IMODE(was.st_mode))
+        try:
+            left = memoryview(content)
+            while left:  # a disk that gets full takes a part first
+                left = left[new.write(left) :]
+        except OSError:
+            discard(target)
+            raise
+    os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
+    return True
+
+
+def copy_whole(source: str, target: str) -> None:
+    """Put a copy of an index, if there is one, in the place of an earlier one."""
+    new = target + ".new"
+    discard(target, new)
+    if copy(source, new):
+        os.rename(new, target)
+
+
+def same(a: str, b: str) -> bool:
+    """Say whether two index files are equal; two absent ones are."""
+    here, there = _stat(a), _stat(b)
+    if here is None or there is None:
+        return here is there
+    if os.path.samestat(here, there):
+        return True
+    if here.st_size != there.st_size:
+        return False
+    return read(a) == read(b)
+
+
+def same_file(a: str, b: str) -> bool:
+    """Tell whether two paths name one file."""
+    here, there = _stat(a), _stat(b)
+    return here is not None and there is not None and os.path.samestat(here, there)
+
+
+def is_whole(path: str) -> bool:
+    """Tell whether there is an index that has the checksum which it ends with, or says none."""
+    try:
+        content = read(path)
+    except FileNotFoundError:
+        return False
+    said = content[-_SUM:]
+    if said == bytes(_SUM):  # `index.skipHash`
+        return content.startswith(_BEGINS)
+    return said == hashlib.sha1(content[:-_SUM], usedforsecurity=False).digest()
+
+
+def discard(*paths: str) -> None:
+    """Remove scratch files that may not be there."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(path)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None

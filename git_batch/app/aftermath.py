@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from msgspec import Struct
 
 from git_batch.core.codec import quote
 from git_batch.core.ids import BATCH_ID, Oid
+from git_batch.core.naming import few
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
@@ -199,7 +200,8 @@ class _Case(Struct, frozen=True):
         """Take what is there as the person's; tell it."""
         copies = self.watch.copy_known(found)
         where = f"; what they were is in '{self._shown(copies)}'" if copies else ""
-        self.tell([f"a person kept as they are: {_named(map(self._shown, found))}{where}"], note)
+        named = few([self._shown(path) for path in found], _LISTED)
+        self.tell([f"a person kept as they are: {named}{where}"], note)
 
     def take_back(self) -> list[str]:
         """Take out of the person's index what the command staged and may not; say so.
@@ -213,7 +215,7 @@ class _Case(Struct, frozen=True):
         scanner.person.recover(scanner.private)
         found = scanner.take_back(Oid(asked.stdout.decode().strip()))
         why = "staged though accepted as untracked, so taken out of the index again"
-        return [f"{why}: {_named(map(quote, found))}"] if found else []
+        return [f"{why}: {few([quote(path) for path in found], _LISTED)}"] if found else []
 
     def refusal(self, found: Sequence[str]) -> PreconditionError:
         """Name what differs, and the ways out."""
@@ -255,13 +257,6 @@ class _Case(Struct, frozen=True):
 
     def _shown(self, path: str) -> str:
         return quote(os.fsencode(shown(path, self.repo.layout.top)))
-
-
-def _named(paths: Iterable[str]) -> str:
-    """Name paths in a sentence, not too many of them."""
-    named = [f"'{path}'" for path in paths]
-    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
-    return ", ".join(named[:_LISTED]) + more
 
 
 def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:

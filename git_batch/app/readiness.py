@@ -21,6 +21,7 @@ from git_batch.app.session import Session
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState
+from git_batch.core.naming import few
 from git_batch.core.standing import Phase, TaskStatus
 from git_batch.repo.repository import Dirt
 from git_batch.repo.restore import restore
@@ -114,6 +115,4 @@ def bring(
         return
     done = restore(scanner, tree, before, attempt=False)
     preconditions.refuse_dirt(session, Dirt((), tuple(done.left)))
-    named = ", ".join(f"'{quote(c.path)}'" for c in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    note(f"put back as the record says: {named}{more}")
+    note(f"put back as the record says: {few([quote(c.path) for c in found], _NAMED)}")

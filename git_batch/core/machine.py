@@ -28,6 +28,7 @@ from git_batch.core.evolve import evolve
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, Budget, InFlight, Plan, Task, TaskRecord
+from git_batch.core.naming import few
 from git_batch.core.standing import (
     RESUMABLE,
     REWORKABLE,
@@ -167,7 +168,7 @@ class Machine:
         return fx.Close(
             BatchStatus.NEEDS_HUMAN,
             StopReason.REVIEW_PENDING,
-            f"{_list(self._ids(a.review))} waits for a review",
+            f"{few(self._ids(a.review))} waits for a review",
             f"git batch show {self._ids(a.review)[0]} --diff",
         )
 
@@ -178,10 +179,10 @@ class Machine:
             needed = (i for i in agendas.members(a.dropped) if agendas.holds_up(self.graph, a, i))
             dropped: list[str] = [self.plan.tasks[i].id for i in needed]
             were = "which was" if len(dropped) == 1 else "which were"
-            reason = f"what is left needs {_list(dropped)}, {were} taken out"
+            reason = f"what is left needs {few(dropped)}, {were} taken out"
             action = f"git batch skip {dropped[0]} --dependents"
         else:
-            reason = f"{_list(parked)} {'needs' if len(parked) == 1 else 'need'} a person"
+            reason = f"{few(parked)} {'needs' if len(parked) == 1 else 'need'} a person"
             first = state.tasks[TaskId(parked[0])]
             log = first.history[-1].log if first.history else None
             action = look_at(TaskId(parked[0]), first.outcome, output=log is not None)
@@ -285,8 +286,3 @@ def _died(flight: InFlight) -> fx.Interrupt | fx.Park:
 def accepts_empty(task: Task) -> bool:
     """Tell whether the plan lets the task change nothing."""
     return task.on_empty is OnEmpty.ACCEPT
-
-
-def _list(ids: list[str], most: int = 3) -> str:
-    shown = ", ".join(f"'{i}'" for i in ids[:most])
-    return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"

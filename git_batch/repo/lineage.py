@@ -162,13 +162,12 @@ class _Walk:
             drifts.append(Drift(kinds.RECORD_DAMAGED, said, None, f"git batch log {batch}"))
         drifts += read_alike(self._git, [seen[i] for i in known if not self._claims[i][1]])
         drifts += self._in_scope(changes.of())
-        drifts += self._audited(known) if self._book.steps <= audit else ()
-        places = {c.oid: i for i, c in enumerate(seen)}
-        drifts.sort(key=lambda d: places.get(d.commit, len(seen)) if d.commit else -1)
+        if self._book.steps <= audit:
+            drifts += self._audited(known)
         undone = self._undone({*ours})
         return Verdict(
             "drift" if drifts else "unknown" if lost else "whole",
-            tuple(drifts),
+            self._in_order(drifts),
             ledger.batch,
             not rebuilt,
             ledger.status,
@@ -177,6 +176,12 @@ class _Walk:
             tasks=len(ours) - undone,
             undone=undone,
         )
+
+    def _in_order(self, drifts: Sequence[Drift]) -> tuple[Drift, ...]:
+        """Sort what is wrong as the commits come, what is about none of them first."""
+        places = {commit.oid: i for i, commit in enumerate(self._seen)}
+        last = len(places)
+        return tuple(sorted(drifts, key=lambda d: places.get(d.commit, last) if d.commit else -1))
 
     def _undone(self, ours: Set[int]) -> int:
         """Count those of the tasks' commits that are taken back."""

@@ -20,6 +20,7 @@ from git_batch.core.attempt import Failure
 from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
+from git_batch.core.naming import few
 from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits, setaside
@@ -28,8 +29,6 @@ from git_batch.repo.repository import Repository
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff
 from git_batch.run.context import RunContext
-
-_NAMED = 3
 
 
 class Work(Struct, frozen=True):
@@ -106,6 +105,5 @@ def _conflict(flight: InFlight, paths: Sequence[bytes]) -> Failure:
 
 def _listed(paths: Sequence[bytes]) -> tuple[str, str]:
     """Name the first paths in a sentence, and all of them one a line."""
-    named = ", ".join(f"'{quote(path)}'" for path in paths[:_NAMED])
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return named + more, "\n".join(quote(path) for path in paths)
+    quoted = [quote(path) for path in paths]
+    return few(quoted), "\n".join(quoted)

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, accepted
+from git_batch.core.naming import few
 from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
@@ -39,7 +40,6 @@ OWN_MOST = 10_000
 
 _LISTED = 20
 _ROUNDS = 3
-_OWN_SHOWN = 3
 _ADVICE = (
     "Do not commit, amend, reset, rebase, switch branches or push, and leave the repository's "
     "configuration, hooks, branches and tags alone: only change files."
@@ -280,6 +280,4 @@ def _is_broken(value: str | None) -> bool:
 
 def _spoilt(names: Sequence[str]) -> str:
     """Say which files of ours a command changed."""
-    more = f" and {len(names) - _OWN_SHOWN} more" if names[_OWN_SHOWN:] else ""
-    listed = ", ".join(f"'{name}'" for name in names[:_OWN_SHOWN])
-    return f"files of git-batch's own were changed, and are made anew: {listed}{more}"
+    return f"files of git-batch's own were changed, and are made anew: {few(names)}"

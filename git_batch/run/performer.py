@@ -16,6 +16,7 @@ from git_batch.core.agenda import counts
 from git_batch.core.codec import quote
 from git_batch.core.machine import Facts
 from git_batch.core.model import InFlight
+from git_batch.core.naming import few
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
@@ -31,8 +32,6 @@ from git_batch.run.pausing import pause
 from git_batch.run.reviewing import HandedOver, Reviewer
 from git_batch.run.settling import Settler
 from git_batch.run.tasks import KEEP, TaskRunner
-
-_NAMED = 3
 
 
 class Performer:
@@ -117,13 +116,11 @@ class Performer:
         left = changed_inside(c.repo)
         if not left:
             return None
-        named = ", ".join(f"'{quote(path)}'" for path in left[:_NAMED])
-        more = f" and {len(left) - _NAMED} more" if left[_NAMED:] else ""
         return ev.Closed(
             c.now(),
             BatchStatus.NEEDS_HUMAN,
             StopReason.NEEDS_HUMAN,
-            f"{INSIDE}: {named}{more}",
+            f"{INSIDE}: {few([quote(path) for path in left])}",
             "git batch resume",  # it refuses to begin, and says how each is put away
         )
 

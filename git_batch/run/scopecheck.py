@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from git_batch.core.attempt import Failure
 from git_batch.core.codec import quote
 from git_batch.core.model import Task
+from git_batch.core.naming import few
 from git_batch.core.planscopes import NESTED, OUTSIDE, PROTECTED, Bounds, stray
 from git_batch.core.standing import Outcome
 from git_batch.repo.trees import Change
@@ -39,11 +40,8 @@ def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
 def _failure(outcome: Outcome, why: str, changes: Sequence[Change]) -> Failure:
     names = [quote(c.path) for c in changes]
     more = len(names) - _LISTED
-    shown = ", ".join(f"'{n}'" for n in names[:3])
-    if names[3:]:
-        shown += f" and {len(names) - 3} more"
     lines = [f"{c.kind}: {quote(c.path)}" for c in changes[:_LISTED]]
     if more > 0:
         lines.append(f"… and {more} more")
     listing = "\n".join(lines)
-    return Failure(outcome, f"changed {shown}: {why}", f"These paths are {why}:\n\n{listing}")
+    return Failure(outcome, f"changed {few(names)}: {why}", f"These paths are {why}:\n\n{listing}")

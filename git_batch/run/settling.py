@@ -22,6 +22,7 @@ from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, Settled
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, Task
+from git_batch.core.naming import few
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks, setaside
@@ -32,8 +33,6 @@ from git_batch.run.process import How
 from git_batch.run.saying import heard, last_of
 from git_batch.run.scopecheck import refuse
 from git_batch.run.tasks import KEEP, TaskRunner, UnfitError, unfit
-
-_SHOWN = 3
 
 
 class _StopError(Exception):
@@ -240,8 +239,7 @@ def _refused(hook: str, said: str) -> Failure:
 
 
 def _named(paths: list[bytes]) -> str:
-    shown = ", ".join(f"'{quote(p)}'" for p in paths[:_SHOWN])
-    return shown if len(paths) <= _SHOWN else f"{shown} and {len(paths) - _SHOWN} more"
+    return few([quote(path) for path in paths])
 
 
 def _by_hook(failure: Failure, hook: str = clienthooks.PRE_COMMIT) -> Failure:

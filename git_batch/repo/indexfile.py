@@ -1,4 +1,4 @@
-"""Files that are an index, or a copy of one: made, compared, removed; never read for their entries.
+"""Files that are an index, or a copy of one: made, compared, removed; git reads their entries.
 
 A copy that outlives a run is there as a whole or not at all, whatever ends the run. The next run
 compares the person's index with it: half a copy (a kill), or one without its content (a power cut),
@@ -17,6 +17,10 @@ from git_batch.repo.wholefile import read, read_open
 
 _BEGINS = b"DIRC"
 _SUM = 20
+_SUBMODULE = (0o160000).to_bytes(4, "big")
+"""How each version of the format has the mode of a submodule's entry (gitformat-index(5))."""
+_ELSEWHERE = b"link"
+"""The extension of an index whose entries are, most of them, in another file."""
 
 
 def link(source: str, target: str) -> bool:
@@ -100,6 +104,15 @@ def is_whole(path: str) -> bool:
     if said == bytes(_SUM):  # `index.skipHash`
         return content.startswith(_BEGINS)
     return said == hashlib.sha1(content[:-_SUM], usedforsecurity=False).digest()
+
+
+def may_hold_submodules(path: str) -> bool:
+    """Tell whether git has to be asked which submodules an index knows; False: none, for sure."""
+    try:
+        content = read(path)
+    except FileNotFoundError:
+        return False
+    return _SUBMODULE in content or _ELSEWHERE in content
 
 
 def discard(*paths: str) -> None:

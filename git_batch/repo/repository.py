@@ -48,7 +48,6 @@ _QUESTIONS = (
     "--git-common-dir",
     "--show-toplevel",
 )
-_GITLINK = b"160000 "
 _HEAD_MOST = 4096
 _COMPRESSION = -1
 """libgit2's own level, and git's for loose objects: the fastest."""
@@ -258,11 +257,9 @@ class Repository:
 
         No task can add one, as a new nested repository is refused.
         """
-        listed = self.git.run(["ls-files", "--stage", "-z"])
-        if _GITLINK not in listed:
-            return ()
-        lines = listed.split(b"\0")
-        return tuple(line.split(b"\t", 1)[1] for line in lines if line.startswith(_GITLINK))
+        from git_batch.repo import submodules  # it imports us
+
+        return submodules.listed(self)
 
     def look_again(self) -> None:
         """Forget what was read of configuration and index: a person has had time to change them."""

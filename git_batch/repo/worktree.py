@@ -84,7 +84,7 @@ class Scanner:
         self._tip, self.tree = tip, None
         if self._settled == (signature(self.repo.layout.index), tip):
             return
-        self.set_entries(diff(self.repo.objects, self.write_tree(exact=True), tip))
+        self.set_entries(diff(self.repo.objects, self.write_tree(), tip))
 
     def take_back(self, tip: Oid | None = None) -> list[bytes]:
         """Take back what hides files from git, and excluded paths that a command staged.

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from git_batch.repo.git import Git
+from git_batch.repo.repository import Repository
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, outcomes, task, tasks, told, write
 from tests.e2e.near import near, pasted, record
@@ -159,3 +161,22 @@ def test_a_person_who_does_not_have_submodules_looked_at_pushes_without(
     near(repo, "start", "--yes")
     near(repo, "push")
     assert git(repo.parent / "there.git", "rev-parse", BRANCH) == git(repo, "rev-parse", BRANCH)
+
+
+# --- which there are ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["--index-version=2", "--index-version=4", "--split-index"])
+def test_git_is_asked_for_the_submodules_only_where_there_may_be_some(
+    repo: Path, template: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repo, "update-index", kind)
+    with monkeypatch.context() as patched:
+        if kind != "--split-index":  # most of whose entries are in another file
+            patched.delattr(Git, "run")
+        assert Repository.open(str(repo)).submodules == ()
+    with_submodule(repo, template)
+    git(repo, "update-index", kind)
+    assert Repository.open(str(repo)).submodules == (b"mod",)
+    (repo / ".git/index").unlink()
+    assert Repository.open(str(repo)).submodules == ()

@@ -141,14 +141,14 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, Struct):
         return _struct(kind)
     if issubclass(kind, Enum):
-        return lambda v: _enum(kind, v)
+        return _enum(kind)
     if kind is bytes:
         return lambda v: unquote(_expect(v, str))
     if kind is float:
         return _float
     if kind is datetime:
         return _datetime
-    return lambda v: _expect(v, kind)
+    return lambda v: v if type(v) is kind else _expect(v, kind)
 
 
 def _expect(value: Any, *kinds: type) -> Any:
@@ -158,6 +158,8 @@ def _expect(value: Any, *kinds: type) -> Any:
 
 
 def _float(value: Any) -> float:
+    if type(value) is float:
+        return value
     try:
         return float(_expect(value, int, float))
     except OverflowError:
@@ -170,25 +172,32 @@ def _datetime(value: Any) -> datetime:
     return typing.cast(datetime, value)
 
 
-def _enum(kind: type[Enum], value: Any) -> Enum:
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise CodecError(str(error)) from None
+def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
+    members = {member.value: member for member in kind}
+
+    def read(value: Any) -> Any:
+        if type(value) is str and value in members:
+            return members[value]
+        try:
+            return kind(value)
+        except ValueError as error:
+            raise CodecError(str(error)) from None
+
+    return read
 
 
 def _union(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
-    decoders = [_decoder(k) for k in kinds if k is not types.NoneType]
+    *others, last = [_decoder(k) for k in kinds if k is not types.NoneType]
 
     def read(value: Any) -> Any:
-        for one in decoders[:-1]:
+        for one in others:
             try:
                 return one(value)
             except CodecError:
                 continue
-        return decoders[-1](value)
+        return last(value)
 
-    return read
+    return read if others else last
 
 
 def _sequence(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
@@ -206,13 +215,18 @@ def _sequence(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
 
 
 def _struct(kind: type[Struct]) -> Callable[[Any], Any]:
-    decoders = {f.name: _decoder(f.type) for f in fields(kind)}
-    absent = {f.name: _absent(f.type) for f in fields(kind) if f.required}
+    decoders = [(f.name, _decoder(f.type)) for f in fields(kind)]
+    absent = [(f.name, _absent(f.type)) for f in fields(kind) if f.required]
 
     def read(value: Any) -> Any:
-        table = _expect(value, dict)
-        given = {n: _at(n, d, table[n]) for n, d in decoders.items() if n in table}
-        for name, fallback in absent.items():
+        table, given, name = _expect(value, dict), {}, ""
+        try:
+            for name, decoder in decoders:
+                if name in table:
+                    given[name] = decoder(table[name])
+        except CodecError as error:
+            raise CodecError(f"{name}: {error}") from None
+        for name, fallback in absent:
             if name not in given:
                 if fallback is NODEFAULT:
                     raise CodecError(f"'{name}' is missing")
@@ -228,10 +242,3 @@ def _absent(hint: Any) -> Any:
         return None
     empty = {str: "", bytes: b""}.get(hint, NODEFAULT)
     return () if typing.get_origin(hint) is tuple else empty
-
-
-def _at(name: str, decoder: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return decoder(value)
-    except CodecError as error:
-        raise CodecError(f"{name}: {error}") from None

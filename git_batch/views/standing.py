@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from git_batch.core import agenda as agendas
@@ -137,7 +138,7 @@ class Board:
             ended_at=record.ended_at if begun else None,
             usage=record.usage,
             feedback=record.feedback,
-            waits=bool((self.state.agenda.parked | self._unreviewed) >> place & 1),
+            waits=bool(self._waiting >> place & 1),
             replays=record.replays,
         )
 
@@ -153,7 +154,11 @@ class Board:
         """Tell whether tasks are skipped that wait for this one directly."""
         return agendas.holds_up(self.graph, self.state.agenda, place)
 
-    @property
+    @cached_property
+    def _waiting(self) -> int:
+        return self.state.agenda.parked | self._unreviewed
+
+    @cached_property
     def _unreviewed(self) -> int:
         return self.state.agenda.review & ~self.state.agenda.accepted
 
@@ -236,19 +241,20 @@ class Board:
 
     def _blocked(self, place: int) -> str:
         """Name whom a skipped task waits for (semantics.md section 3)."""
-        roots = list(agendas.members(self._roots(place)))
+        roots = self._roots(place)
         said = []
-        for root in roots[:_ROOTS]:
+        for root in islice(agendas.members(roots), _ROOTS):
             dropped = self.state.agenda.dropped >> root & 1
             said.append(
                 f"dependency '{self.plan.tasks[root].id}' {'was dropped' if dropped else 'parked'}"
             )
-        if len(roots) > _ROOTS:
-            said.append(f"{len(roots) - _ROOTS} more")
+        if roots.bit_count() > _ROOTS:
+            said.append(f"{roots.bit_count() - _ROOTS} more")
         return "; ".join(said)
 
     def _named(self, mask: int) -> str:
-        return names([self.plan.tasks[i].id for i in agendas.members(mask)], _ROOTS)
+        first = islice(agendas.members(mask), _ROOTS)
+        return names([self.plan.tasks[i].id for i in first], _ROOTS, mask.bit_count())
 
     @cached_property
     def _roots(self) -> Callable[[int], int]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,34 @@ def test_several_roots_are_named_and_a_dropped_one_is_said_to_be_dropped() -> No
     story.fails("b", Outcome.RUN_FAILED)
     story.decide(ev.Decision.SKIP, "b")
     assert at(story, "d").reason == "dependency 'a' parked; dependency 'b' was dropped"
+
+
+def test_what_went_wrong_a_long_chain_of_skipped_tasks_counted_all_that_each_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of n skipped tasks listed up to n roots to name three of them."""
+    many, listed = 40, 0
+    roots = [task(f"r{i}") for i in range(many)]
+    chain = [task(f"s{i}", f"r{i}", *([f"s{i - 1}"] if i else [])) for i in range(many)]
+    story = Story(plan(*roots, *chain))
+    for root in roots:
+        story.fails(root.id, Outcome.RUN_FAILED)
+    members = agendas.members
+
+    def counting(mask: int) -> Iterator[int]:
+        nonlocal listed
+        for member in members(mask):
+            listed += 1
+            yield member
+
+    board = Board(story.state, story.plan, live=False)
+    monkeypatch.setattr(agendas, "members", counting)
+    reasons = [each.reason for each in board]
+    assert listed <= 4 * many
+    assert reasons[many + 2].endswith("'r2' parked")
+    assert reasons[-1] == (
+        "dependency 'r0' parked; dependency 'r1' parked; dependency 'r2' parked; 37 more"
+    )
 
 
 @pytest.mark.parametrize(

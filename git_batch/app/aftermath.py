@@ -180,6 +180,8 @@ class _Case(Struct, frozen=True):
         found = [p for p in found if (hook := hooks[p]) is None or not scope.match(hook)]
         if self.armed.branch and self.watch.head_is_broken():
             found.append(os.path.join(self.repo.layout.git_dir, "HEAD"))
+        if self.watch.index_is_broken():
+            found.append(self.repo.layout.index)
         return found
 
     def put_back(self, note: Note) -> None:
@@ -188,6 +190,8 @@ class _Case(Struct, frozen=True):
         said, done = list[str](), dict[str, PutBack]()
         if self.armed.branch and self.watch.mend_head(self.armed.branch):
             said.append("HEAD could not be read and is put back")
+        if self.watch.index_is_broken():
+            said.append(self.watch.mend_index().told(self.repo.layout.top))
         for _ in range(_ROUNDS):
             fresh = [path for path in self.differing() if path not in done]
             if not fresh:
@@ -209,7 +213,7 @@ class _Case(Struct, frozen=True):
         Where it had committed as well, what is in that commit is for a person to decide.
         """
         asked = self.repo.git.call(["rev-parse", "--quiet", "--verify", "HEAD^{tree}"])
-        if asked.status:
+        if asked.status or self.watch.index_is_broken():
             return []
         scanner = Scanner(self.repo, tuple(map(os.fsencode, self.armed.untracked)))
         scanner.person.recover(scanner.private)

@@ -12,6 +12,9 @@ the task made of them is never thrown away: it is moved into `kept/` of our scra
 Files outside the repository are the person's in a way that we don't touch: they are not put back;
 instead our git commands get the configuration as it was at the survey.
 
+What may be written by any git command, HEAD, the refs and the person's index, is put back here only
+where git could not read it at all: else a pipe, a folder or nothing in its place ends every run.
+
 A change of configuration that only concerns `branch.*` is none: editors and git itself write there
 whenever a branch comes up, and no key of it runs anything.
 """
@@ -32,10 +35,12 @@ from git_batch.errors import GitError
 from git_batch.repo import surveying
 from git_batch.repo.fencefile import FenceFile, Standing
 from git_batch.repo.index import parents
+from git_batch.repo.indexfile import copy_whole, is_spoilt
 from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
 from git_batch.repo.libgit2 import pygit2
-from git_batch.repo.reflist import is_value
+from git_batch.repo.reflist import is_value, place_of
 from git_batch.repo.repository import Repository
+from git_batch.repo.worktree import BASE
 
 
 class PutBack(Struct, frozen=True):
@@ -113,8 +118,8 @@ class Watch:
 
     def change(self, path: str) -> str:
         """Say in a word what became of a changed path."""
-        if path == self._head:
-            return "can't be read"
+        if path in (self._head, self._repo.layout.index):
+            return "can't be read" if os.path.lexists(path) else "gone"
         if self._known.get(path, ABSENT).kind == "absent":
             return "new"
         return "changed" if os.path.lexists(path) else "gone"
@@ -183,9 +188,28 @@ class Watch:
         self._write(self._head, Known(None, "file", 0o644, f"ref: {branch}\n".encode()))
         return True
 
+    @property
+    def _copy(self) -> str:
+        return os.path.join(self._repo.scratch, BASE)
+
+    def index_is_broken(self) -> bool:
+        """Tell whether the person's index is nothing that git could read, or gone."""
+        return is_spoilt(self._repo.layout.index, self._copy, link=True)
+
+    def mend_index(self) -> PutBack:
+        """Put the person's index back as it was copied before the command; nothing of git runs.
+
+        Where there is no copy the index is left out: the next one that is installed takes its
+        place.
+        """
+        path = self._repo.layout.index
+        kept = self.set_aside(path)
+        copy_whole(self._copy, path)
+        return PutBack(path, True, kept)
+
     def mend_ref(self, name: str) -> None:
         """Move a ref's file away whose content is no value of a ref."""
-        self.set_aside(os.path.join(self._repo.layout.common_dir, name))
+        self.set_aside(place_of(self._repo.layout, name))
 
     def _shelter(self) -> None:
         """Give our git commands the person's configuration as it was at the survey."""

@@ -97,8 +97,8 @@ def same_file(a: str, b: str) -> bool:
 def is_whole(path: str) -> bool:
     """Tell whether there is an index that has the checksum which it ends with, or says none."""
     try:
-        content = read(path)
-    except FileNotFoundError:
+        content = read(path, flags=os.O_NONBLOCK)
+    except OSError:
         return False
     said = content[-_SUM:]
     if said == bytes(_SUM):  # `index.skipHash`
@@ -109,10 +109,28 @@ def is_whole(path: str) -> bool:
 def may_hold_submodules(path: str) -> bool:
     """Tell whether git has to be asked which submodules an index knows; False: none, for sure."""
     try:
-        content = read(path)
+        content = read(path, flags=os.O_NONBLOCK)
     except FileNotFoundError:
         return False
+    except OSError:  # git says what is wrong with it
+        return True
     return _SUBMODULE in content or _ELSEWHERE in content
+
+
+def is_spoilt(path: str, copy: str, *, link: bool) -> bool:
+    """Tell whether a command left in an index's place what git can't read as one, or nothing.
+
+    Args:
+        copy: what was made of the index before the command; absent if there was none.
+        link: a link in its place may be the person's own.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return os.path.lexists(copy)
+    if stat.S_ISLNK(mode):
+        return not link
+    return not (stat.S_ISREG(mode) and is_whole(path))
 
 
 def discard(*paths: str) -> None:

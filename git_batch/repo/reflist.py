@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from msgspec import Struct
@@ -71,7 +72,11 @@ class _Listing(Struct, frozen=True):
 
 
 class RefList:
-    """The values of all refs, as they were when they were noted last."""
+    """The values of all refs, as they were when they were noted last.
+
+    Attributes:
+        pipes: names below `refs/` that were named pipes at the last look.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -83,6 +88,8 @@ class RefList:
         self._loose: dict[str, str] = {}
         self._packed_signature: Signature | None = None
         self._packed: dict[str, str] = {}
+        self._packed_text: bytes | None = None
+        self.pipes: tuple[str, ...] = ()
         self._folders: dict[str, _Listing] = {}
 
     def value(self, name: str) -> str | None:
@@ -101,15 +108,34 @@ class RefList:
         """List the refs whose values are not the noted ones; what is known stays."""
         return self._look(note=False)
 
+    def mend_packed(self, set_aside: Callable[[str], str | None]) -> tuple[str, str | None] | None:
+        """Put the file of packed refs back as it was noted if there is something else by now.
+
+        Args:
+            set_aside: moves a path away, and says where to.
+
+        Returns:
+            The file, and where that is what was there; None if all is well.
+        """
+        path = self._packed_file
+        if not os.path.lexists(path) or os.path.isfile(path):
+            return None
+        kept = set_aside(path)
+        if self._packed_text is not None:
+            with open(path, "xb") as file:
+                file.write(self._packed_text)
+        return path, kept
+
     def _look(self, *, note: bool) -> Moves:
         now = time.time_ns()
         found = self._walk(now)
+        self.pipes = tuple(name for name, state in found.items() if stat.S_ISFIFO(state.st_mode))
         known = self._signatures
         changed = [name for name, state in found.items() if known.get(name) != signature(state)]
         gone = known.keys() - found.keys()
         values = {name: _read(place_of(self._layout, name)) for name in changed}
         # After the loose ones: a ref that is being packed is then in one of the two at least.
-        packed_signature, packed = self._read_packed(now)
+        packed_signature, packed, text = self._read_packed(now)
         suspects = {*changed, *gone}
         if packed is not self._packed:
             suspects.update(name for name, _ in self._packed.items() ^ packed.items())
@@ -131,6 +157,7 @@ class RefList:
                 certain = stat.S_ISREG(state.st_mode) and not is_racy(state, now)
                 known[name] = signature(state) if certain else None
             self._packed_signature, self._packed = packed_signature, packed
+            self._packed_text = text
         return moves
 
     def _walk(self, now: int) -> dict[str, os.stat_result]:
@@ -155,18 +182,19 @@ class RefList:
         self._folders = listed
         return found
 
-    def _read_packed(self, now: int) -> tuple[Signature | None, dict[str, str]]:
+    def _read_packed(self, now: int) -> tuple[Signature | None, dict[str, str], bytes | None]:
         try:
             with open(self._packed_file, "rb") as file:
                 state = os.fstat(file.fileno())
                 if signature(state) == self._packed_signature:
-                    return self._packed_signature, self._packed
-                text = file.read().decode("utf-8", "surrogateescape")
+                    return self._packed_signature, self._packed, self._packed_text
+                data = file.read()
         except FileNotFoundError:
-            return None, self._packed if not self._packed else {}
+            return None, self._packed if not self._packed else {}, None
+        text = data.decode("utf-8", "surrogateescape")
         lines = (line.split(" ", 1) for line in text.split("\n") if line[:1] not in ("#", "^", ""))
         packed = {words[1]: words[0] for words in lines if len(words) == 2}
-        return (None if is_racy(state, now) else signature(state)), packed
+        return (None if is_racy(state, now) else signature(state)), packed, data
 
 
 def _listing(folder: str, now: int, known: _Listing | None) -> _Listing | None:

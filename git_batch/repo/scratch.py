@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 
 from git_batch.repo import fencefile, index, worktree
+from git_batch.repo.indexfile import is_spoilt
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Repository
 from git_batch.repo.wholefile import read_small
@@ -79,6 +80,12 @@ class Scratch:
         unknown = self._base in found and self._before[1] is None
         lost = unknown and _look(self._index) != self._index_was
         return found, lost or any(path in found for path in self._locks)
+
+    def index_spoilt(self) -> bool:
+        """Tell whether the person's index is none any more; its copy is renewed before."""
+        was, now = self._index_was, _look(self._index)
+        linked = was is not None and stat.S_ISLNK(was[-1])
+        return now != was and is_spoilt(self._index, self._base, link=linked)
 
     def renew(self, paths: Sequence[str], set_aside: Callable[[str], object]) -> None:
         """Put aside what is there now, and make what nobody else makes."""

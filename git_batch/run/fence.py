@@ -30,7 +30,7 @@ from git_batch.repo import attempts, commits, fencefile, trust
 from git_batch.repo.fence import PutBack, Watch, shown
 from git_batch.repo.fencefile import Armed, FenceFile
 from git_batch.repo.locks import run_locks
-from git_batch.repo.reflist import Moves, RefList, is_value
+from git_batch.repo.reflist import Moves, RefList, is_value, place_of
 from git_batch.repo.scratch import Scratch
 from git_batch.run.context import RunContext
 from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
@@ -134,14 +134,14 @@ class Fence:
 
     def _compare(self, flight: InFlight) -> Failure | None:
         c = self._c
-        c.repo.refuse_pipes()
         self._watch.still_there()
         ours, lost = self._scratch.spoilt()
         if ours:
             self._scratch.renew(ours, self._watch.set_aside)
             self._refs_saved = False
-        files = self._put_back(flight)
+        files = [*self._mend_files(), *self._put_back(flight)]
         moved = self._refs.moved()
+        files += self._mend_pipes(moved)
         moves = self._judge.judge(moved, flight)
         mended = self._mend(moves, moved.get(c.branch, (None, None))[1])
         c.scanner.take_back()
@@ -153,6 +153,19 @@ class Fence:
         if files or moves or ours:
             self._note()
         return self._failure(files, moves, history, ours, lost=lost)
+
+    def _mend_files(self) -> list[PutBack]:
+        """Put back the files that git and we read next, where what is there now can't be read."""
+        done = [self._watch.mend_index()] if self._scratch.index_spoilt() else []
+        packed = self._refs.mend_packed(self._watch.set_aside)
+        return [*done, *([PutBack(packed[0], True, packed[1])] if packed else [])]
+
+    def _mend_pipes(self, moved: Moves) -> list[PutBack]:
+        """Remove pipes from among the refs; what a ref was is told by its move, if it was one."""
+        layout, pipes = self._c.repo.layout, self._refs.pipes
+        for name in pipes:
+            self._watch.mend_ref(name)
+        return [PutBack(place_of(layout, name), True) for name in pipes if name not in moved]
 
     def _put_back(self, flight: InFlight) -> list[PutBack]:
         """Put the watched files back; hooks in the task's scope are its work and stay."""

@@ -112,6 +112,25 @@ def test_nothing_planted_runs_and_all_of_it_is_put_back(repo: Path, mark: Path, 
     git(repo, "fsck", "--strict")
 
 
+@pytest.mark.parametrize(
+    "plant",
+    ["rm .git/index; mkfifo .git/index", "rm .git/index", "echo garbage >.git/index"],
+    ids=["a pipe", "nothing", "garbage"],
+)
+def test_what_went_wrong_an_index_that_git_cant_read_was_no_case_for_put_back(
+    repo: Path, mark: Path, plant: str
+) -> None:
+    planted(repo, plant)
+    done = refused(repo)
+    word = "can't be read" if (repo / ".git/index").exists() else "gone"
+    assert f".git/index ({word})" in done.err
+    done = here(repo, "resume", "--put-back")
+    assert "'.git/index' was changed and is put back" in done.err
+    assert committed(repo) == ["bad", "next"]
+    assert git(repo, "status", "--porcelain") == "?? batch.toml"
+    assert scratch(repo) == set()
+
+
 @pytest.mark.parametrize("name", ["fsmonitor", "clean filter", "hooks path", "include"])
 def test_what_works_on_files_is_refused_and_runs_nothing(repo: Path, mark: Path, name: str) -> None:
     write(repo, task("done", "echo d >src/d"), task("bad", killer(PLANTS[name])))

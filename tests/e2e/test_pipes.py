@@ -10,7 +10,7 @@ import pytest
 
 from git_batch.repo import patience
 from tests.conftest import git
-from tests.e2e.job import batch, committed, task, write
+from tests.e2e.job import batch, committed, outcomes, task, write
 from tests.e2e.near import near
 
 SAID = "is a named pipe, and git would wait for it for ever"
@@ -89,20 +89,31 @@ def test_what_went_wrong_a_pipe_in_place_of_a_file_of_gits_was_waited_for(
     assert committed(repo) == ["a", "b"]
 
 
-@pytest.mark.parametrize("pipe", [".git/index", ".git/packed-refs", ".git/refs/heads/batch/demo"])
-def test_what_went_wrong_a_task_put_a_pipe_in_place_of_a_file_of_gits(
-    repo: Path, pipe: str
+@pytest.mark.parametrize(
+    ("pipe", "outcome"),
+    {
+        ".git/index": "tampered",
+        ".git/packed-refs": "tampered",
+        ".git/config": "tampered",
+        ".git/refs/heads/new": "tampered",
+        ".git/HEAD": "history_changed",
+        ".git/refs/heads/batch/demo": "history_changed",
+    }.items(),
+)
+def test_what_went_wrong_a_pipe_of_a_task_in_place_of_a_file_of_gits_stopped_the_run(
+    repo: Path, pipe: str, outcome: str
 ) -> None:
     git(repo, "pack-refs", "--all")
-    plant = f"test -e ../flag || {{ mv {pipe} {pipe}.old; mkfifo {pipe}; }}"
-    write(repo, task("a", f"echo a >src/one; {plant}"))
-    stopped = batch(repo, "start", "--yes", status=1)
-    assert pipe.removeprefix(".git/") in stopped.err
-    assert "is a named pipe" in stopped.err
-    (repo / f"{pipe}.old").rename(repo / pipe)
-    (repo.parent / "flag").touch()
-    near(repo, "resume", "--yes")
-    assert committed(repo) == ["a"]
+    before = git(repo, "for-each-ref", "refs/heads/main", "refs/tags")
+    plant = f"echo a >src/one; rm -f {pipe}; mkfifo {pipe}"
+    write(repo, task("a", plant), task("b", "echo b >src/two"))
+    said = batch(repo, "start", "--yes", status=1)
+    assert outcomes(repo) == {"a": outcome, "b": "committed"}
+    if outcome == "tampered":
+        assert f"a: tampered: '{pipe}' was changed and is put back\n" in said.err
+    assert committed(repo) == ["b"]
+    assert git(repo, "for-each-ref", "refs/heads/main", "refs/tags") == before
+    assert git(repo, "status", "--porcelain") == "?? batch.toml"
 
 
 def test_what_went_wrong_a_pipe_in_place_of_a_branch_was_waited_for(repo: Path) -> None:

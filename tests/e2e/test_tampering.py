@@ -464,6 +464,51 @@ def test_what_went_wrong_without_our_folder_the_task_ran_again_and_again(
     assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
 
 
+# --- the person's index ---------------------------------------------------------------------------
+
+INDEX = {
+    "a pipe": "rm .git/index; mkfifo .git/index",
+    "a folder": "rm .git/index; mkdir .git/index; echo x >.git/index/x",
+    "nothing": "rm .git/index",
+    "a link": "mv .git/index .git/i; ln -s i .git/index",
+    "a link to nothing": "rm .git/index; ln -s nowhere .git/index",
+    "garbage": "echo garbage >.git/index",
+    "half of it": "cp .git/index ../i; head -c 100 ../i >.git/index",
+    "an empty file": ": >.git/index",
+    "its copy is gone as well": "rm .git/index .git/batch/scan.base; mkdir .git/index",
+}
+NOTHING_LEFT = {"a pipe", "nothing"}
+
+
+@pytest.mark.parametrize("name", INDEX)
+@pytest.mark.parametrize("who", ["command", "check"])
+def test_what_went_wrong_an_index_that_git_cant_read_stopped_the_run(
+    repo: Path, name: str, who: str
+) -> None:
+    parts = [f"echo c >src/c; {INDEX[name]}"]
+    if who == "check":
+        parts = ["echo c >src/c", f"check = {json.dumps(INDEX[name])}"]
+    write(repo, task("bad", *parts), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
+    said = reason(repo).removesuffix("; files of git-batch's own were changed, and are made anew")
+    assert said.startswith("'.git/index' was changed and is put back")
+    kept = list((repo / ".git/batch/kept").glob("*/*"))
+    kept = [path for path in kept if path.name == "index"]
+    assert bool(kept) == (name not in NOTHING_LEFT)
+    assert all(f"is in '{path.relative_to(repo)}'" in said for path in kept)
+    assert git(repo, "status", "--porcelain") == "?? batch.toml"
+    assert (repo / ".git/index").is_file()
+    assert not (repo / ".git/index").is_symlink()
+
+
+def test_what_a_task_stages_and_a_new_index_of_its_own_are_no_offence(repo: Path) -> None:
+    write(repo, task("bad", "echo c >src/c; rm .git/index; git read-tree HEAD; git add src/c"))
+    here(repo, "start", "--yes")
+    assert outcomes(repo) == {"bad": "committed"}
+    assert git(repo, "status", "--porcelain") == "?? batch.toml"
+
+
 def test_what_went_wrong_our_copy_was_the_very_file_of_the_persons_index(repo: Path) -> None:
     look = 'for f in .git/batch/*; do [ "$f" -ef .git/index ] && echo "$f"; done; true'
     run = f"({look}) >>../shared; echo $BATCH_TASK >src/$BATCH_TASK"

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from git_batch.core.admission import Bound
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor, Authorization, Budget, Plan
-from git_batch.core.standing import StopReason
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
-
-_MORE = {
-    StopReason.BUDGET: "--max-tasks {more}",
-    StopReason.DEADLINE: "--deadline 8h",
-    StopReason.EXPIRED: "--expires 8h",
-}
 
 
 class Bounds(Struct, frozen=True):
@@ -67,17 +62,9 @@ def authorize(
     )
 
 
-def nothing_would_run(stop: tuple[StopReason, str], command: str, more: str) -> PreconditionError:
-    """Refuse bounds that would stop a batch at once.
-
-    Args:
-        command: that gives others.
-        more: a number of tasks, as the command takes it.
-    """
-    reason, said = stop
-    return PreconditionError(
-        f"nothing would run: {said}", f"{command} {_MORE[reason].format(more=more)}"
-    )
+def nothing_would_run(bounds: Sequence[Bound], *ways: str) -> PreconditionError:
+    """Refuse bounds that would stop a batch at once."""
+    return PreconditionError(f"nothing would run: {'; '.join(b.said for b in bounds)}", *ways)
 
 
 def _budget(planned: Budget, bounds: Bounds) -> Budget:

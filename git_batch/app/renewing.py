@@ -19,12 +19,12 @@ from git_batch.app.granting import Bounds, authorize, nothing_would_run
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.admission import admission_stop, needs_authorization
-from git_batch.core.agenda import counts
+from git_batch.core.actions import resume_with
+from git_batch.core.admission import IN_THE_PLAN, needs_authorization, reached
 from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
 from git_batch.core.outlook import Outlook, outlook
 from git_batch.core.plandiff import PlanDiff, compare, not_allowed
-from git_batch.core.standing import BatchStatus, StopReason, TaskStatus
+from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.core.values import replace
 from git_batch.errors import PlanError, PreconditionError, RecordError, UsageError
 from git_batch.repo import fingerprint, trust
@@ -155,7 +155,7 @@ def renewal(
     """
     preconditions.remote_exists(session, bounds.claim)
     old, now = state.authorization, max(at, state.updated_at)
-    granted = old.budget if old else plan.budget
+    granted, total = old.budget if old else plan.budget, _total(state, bounds)
     to_come = loaded.plan if loaded else replace(plan, budget=granted)
     fresh = authorize(
         seq=old.seq + 1 if old else 1,
@@ -165,13 +165,13 @@ def renewal(
         branch=state.branch,
         base=state.base,
         plan=to_come,
-        bounds=_total(state, bounds),
+        bounds=total,
         untracked=_untracked(session, old, loaded),
         fingerprint=fingerprint.take(session.repo, to_come, state.head),
     )
     if old is not None:
         fresh = _carried_over(old, fresh, bounds, now)
-    _not_at_once(state, fresh, now)
+    _not_at_once(state, fresh, total, now, planned=loaded is not None)
     notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
     new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
     coming = outlook(new, state.tasks, state.in_flight)
@@ -214,20 +214,28 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
     return now + lifetime if lifetime > timedelta(0) else old.expires_at
 
 
-def _not_at_once(state: BatchState, fresh: Authorization, now: datetime) -> None:
-    replay = bool(state.agenda.replays)
-    stop = admission_stop(replace(state, authorization=fresh), now, replay=replay)
-    if stop is not None and state.in_flight is None:
-        reason, said = stop
-        if reason is StopReason.BUDGET and not _tasks_used_up(state, fresh.budget):
-            more = "raise the bound in the plan: git batch resume --plan PLAN"
-            raise PreconditionError(f"nothing would run: {said}", more)
-        more = f"+{max(counts(state)[TaskStatus.PENDING], 1)}"
-        raise nothing_would_run(stop, "git batch resume", more)
+def _not_at_once(
+    state: BatchState, fresh: Authorization, asked: Bounds, now: datetime, *, planned: bool
+) -> None:
+    """Refuse what would stop the batch at once, and say all that has to be given instead.
 
-
-def _tasks_used_up(state: BatchState, budget: Budget) -> bool:
-    return budget.max_tasks is not None and state.enrolled >= budget.max_tasks
+    That is whatever stops it, and again what a person gave because it would stop it otherwise.
+    """
+    replay, old = bool(state.agenda.replays), state.authorization
+    stops = list(reached(fresh, now, state.enrolled, state.usage, replay=replay))
+    if not stops or state.in_flight is not None:
+        return
+    given = {
+        StopReason.BUDGET: asked.max_tasks is not None,
+        StopReason.DEADLINE: asked.deadline is not None,
+        StopReason.EXPIRED: asked.expires is not None,
+    }
+    before = reached(old, now, state.enrolled, state.usage) if old else iter(())
+    options = [b.option for b in (*stops, *(b for b in before if given[b.reason]))]
+    options += [IN_THE_PLAN] if planned else []
+    way = resume_with(state, sorted(set(options)))
+    raised = "raise the bound in the plan: " if IN_THE_PLAN in options and not planned else ""
+    raise nothing_would_run(stops, raised + way)
 
 
 def _around(

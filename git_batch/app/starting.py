@@ -22,7 +22,7 @@ from git_batch.app.planning import LoadedPlan
 from git_batch.app.reader import PlanReader
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.admission import granted_stop
+from git_batch.core.admission import reached
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.model import Authorization, BatchState, Plan
 from git_batch.core.values import replace
@@ -108,10 +108,11 @@ def propose(
 
 def _refuse_vain(request: StartRequest, authorization: Authorization, at: datetime) -> None:
     """Refuse bounds within which nothing would run."""
-    stop = granted_stop(authorization, at)
-    if stop is not None:
-        named = f" {shlex.quote(request.plan)}" if request.plan else ""
-        raise nothing_would_run(stop, f"git batch start{named}", "N")
+    bounds = list(reached(authorization, at))
+    if bounds:
+        named = [shlex.quote(request.plan)] if request.plan else []
+        options = (bound.option.format(more="N") for bound in bounds)
+        raise nothing_would_run(bounds, " ".join(["git batch start", *named, *options]))
 
 
 class _Here(Struct, frozen=True):

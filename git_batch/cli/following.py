@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from git_batch.app.session import called
 from git_batch.cli.output import out
 from git_batch.core.actions import way_on
-from git_batch.core.admission import admission_stop
 from git_batch.views.addressing import addressed
 from git_batch.views.common import names
 
@@ -22,15 +21,6 @@ def were(tasks: Sequence[str]) -> str:
     return f"{names(tasks)} {'was' if len(tasks) == 1 else 'were'}"
 
 
-def _resume(state: BatchState) -> str:
-    """Give the command that resumes a batch; with a used-up budget it has to be raised."""
-    a = state.agenda
-    if not a.ready or a.accepted or a.replays or state.authorization is None:
-        return "git batch resume"  # what comes next costs nothing of it
-    stop = admission_stop(state, state.updated_at)
-    return way_on(state, stop[0] if stop is not None else None)
-
-
 def go_on(session: Session, state: BatchState, *before: str) -> None:
     """Say which commands take a batch on.
 
@@ -38,5 +28,5 @@ def go_on(session: Session, state: BatchState, *before: str) -> None:
         before: what has to come before the batch is resumed.
     """
     name = called(session, state.batch_id)
-    for command in (*before, _resume(state)):
+    for command in (*before, way_on(state, None)):
         out(f"go on: {addressed(command, name)}")

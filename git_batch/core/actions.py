@@ -5,15 +5,19 @@ They name tasks only; which batch they have to name is for views (`views.address
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from git_batch.core.admission import reached
 from git_batch.core.agenda import counts
 from git_batch.core.ids import TaskId
-from git_batch.core.model import BatchState, Budget
+from git_batch.core.model import BatchState
 from git_batch.core.standing import IN_THE_CHANGE, Outcome, StopReason, TaskStatus
 
 _ELSEWHERE = frozenset({Outcome.HISTORY_CHANGED, Outcome.TAMPERED})
 """Outcomes that are explained neither by the change nor by what was printed."""
+
+_BOUNDS = frozenset({StopReason.BUDGET, StopReason.DEADLINE, StopReason.EXPIRED})
 
 
 def look_at(task: TaskId, outcome: Outcome | None, *, output: bool, diff: bool = False) -> str:
@@ -52,12 +56,22 @@ def next_action(task: TaskId, outcome: Outcome, *, output: bool) -> str:
 
 
 def way_on(state: BatchState, stop: StopReason | None) -> str:
-    """Say how a batch goes on after a stop: a bound that is used up has to be raised."""
-    budget = state.authorization.budget if state.authorization else Budget()
-    if stop is StopReason.BUDGET:
-        if budget.max_tasks is None or state.enrolled < budget.max_tasks:
-            return "git batch resume --plan PLAN"  # the bounds on usage stand in the plan
-        return f"git batch resume --max-tasks +{max(counts(state)[TaskStatus.PENDING], 1)}"
-    if stop is StopReason.DEADLINE and isinstance(budget.deadline, datetime):
-        return "git batch resume --deadline 8h"
-    return "git batch resume"
+    """Say how a batch goes on after a stop: each bound that is used up has to be raised.
+
+    What was given as a time from the confirmation is so again from the next one.
+    """
+    a, agenda = state.authorization, state.agenda
+    paid_for = agenda.accepted or agenda.replays or state.in_flight is not None
+    if a is None or not (stop in _BOUNDS or (agenda.ready and not paid_for)):
+        return "git batch resume"  # what comes next costs nothing
+    again = {StopReason.EXPIRED}
+    if not isinstance(a.budget.deadline, datetime):
+        again.add(StopReason.DEADLINE)
+    found = reached(a, state.updated_at, state.enrolled, state.usage)
+    return resume_with(state, [bound.option for bound in found if bound.reason not in again])
+
+
+def resume_with(state: BatchState, options: Sequence[str]) -> str:
+    """Give the command that raises bounds by their options, by as many tasks as are to come."""
+    more = f"+{max(counts(state)[TaskStatus.PENDING], 1)}"
+    return " ".join(["git batch resume", *(option.format(more=more) for option in options)])

@@ -6,13 +6,31 @@ them before each one, whoever gives or renews an authorization before it is reco
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
+
+from msgspec import Struct
 
 from git_batch.core.attempt import Usage
 from git_batch.core.model import Authorization, BatchState, Budget, holds
 from git_batch.core.standing import NEEDS_AUTHORIZATION, StopReason
 
 _NOTHING = Usage()
+
+IN_THE_PLAN = "--plan PLAN"
+"""What raises a bound on usage: those stand in the plan alone."""
+
+
+class Bound(Struct, frozen=True):
+    """A bound that is reached.
+
+    Attributes:
+        option: of `resume`, which raises it; `{more}` in it stands for a number of tasks.
+    """
+
+    reason: StopReason
+    said: str
+    option: str
 
 
 def admission_stop(
@@ -45,29 +63,47 @@ def granted_stop(
         enrolled, used: what the batch has had of it; nothing yet when it begins.
         replay: as of `admission_stop`.
     """
+    found = next(reached(a, now, enrolled, used, replay=replay), None)
+    return None if found is None else (found.reason, found.said)
+
+
+def reached(
+    a: Authorization,
+    now: datetime,
+    enrolled: int = 0,
+    used: Usage = _NOTHING,
+    *,
+    replay: bool = False,
+) -> Iterator[Bound]:
+    """List every bound of an authorization that is reached at a time; as of `granted_stop`.
+
+    Whoever raises the first one only is stopped by the next.
+    """
     if a.expires_at is not None and now >= a.expires_at:
-        return StopReason.EXPIRED, f"the authorization expired at {a.expires_at.isoformat()}"
+        said = f"the authorization expired at {a.expires_at.isoformat()}"
+        yield Bound(StopReason.EXPIRED, said, "--expires 8h")
     if a.deadline_at is not None and now >= a.deadline_at:
-        return StopReason.DEADLINE, f"the deadline {a.deadline_at.isoformat()} has passed"
+        said = f"the deadline {a.deadline_at.isoformat()} has passed"
+        yield Bound(StopReason.DEADLINE, said, "--deadline 8h")
     if replay:
-        return None
+        return
     limit = a.budget.max_tasks
     if limit is not None and enrolled >= limit:
-        return StopReason.BUDGET, f"the budget of {limit} enrollments is used up"
-    return _usage_stop(used, a.budget)
+        said = f"the budget of {limit} enrollments is used up"
+        yield Bound(StopReason.BUDGET, said, "--max-tasks {more}")
+    said_of_usage = _usage_stop(used, a.budget)
+    if said_of_usage is not None:
+        yield Bound(StopReason.BUDGET, said_of_usage, IN_THE_PLAN)
 
 
-def _usage_stop(used: Usage, budget: Budget) -> tuple[StopReason, str] | None:
+def _usage_stop(used: Usage, budget: Budget) -> str | None:
     """Name the bound on what agents use; what none of them said is nothing, unless it may not."""
     usd, tokens = budget.max_usd, budget.max_tokens
     if usd is not None and used.usd is not None and used.usd >= usd:
-        return (
-            StopReason.BUDGET,
-            f"the budget of {usd:g} USD is used up: {used.usd:g} USD were used",
-        )
+        return f"the budget of {usd:g} USD is used up: {used.usd:g} USD were used"
     spent = (used.input_tokens or 0) + (used.output_tokens or 0)
     if tokens is not None and spent >= tokens:
-        return StopReason.BUDGET, f"the budget of {tokens} tokens is used up: {spent} were used"
+        return f"the budget of {tokens} tokens is used up: {spent} were used"
     if budget.unknown_stops:
         for bound, what, unsaid in (
             (usd, "USD", used.usd_unsaid),
@@ -75,7 +111,7 @@ def _usage_stop(used: Usage, budget: Budget) -> tuple[StopReason, str] | None:
         ):
             if bound is not None and unsaid:
                 said = f"it is unknown what is left of the budget of {bound:g} {what}"
-                return StopReason.BUDGET, f"{said}: an agent did not say what it used"
+                return f"{said}: an agent did not say what it used"
     return None
 
 

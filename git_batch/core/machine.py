@@ -123,7 +123,7 @@ class Machine:
         if not flight.not_now or state.stale or state.stop is StopReason.NOT_NOW:
             return start  # also when a person took it up again: they don't want to wait first
         if state.stop_requested:
-            return _stop_requested()
+            return _stop_requested(state)
         budget = state.authorization.budget if state.authorization else Budget()
         left = budget.max_wait - sum(map(_pause, range(1, flight.not_now)))
         if left > 0:
@@ -191,7 +191,7 @@ class Machine:
     def _bound(self, state: BatchState) -> fx.Close | None:
         """Give the end that keeps further tasks from starting, if the state alone shows one."""
         if state.stop_requested:
-            return _stop_requested()
+            return _stop_requested(state)
         if self._limit_reached(state):
             many = state.consecutive_failures
             return fx.Close(
@@ -215,7 +215,8 @@ class Machine:
         if stop is None:
             return ev.Enrolled(now, effect.task, effect.attempt, state.head, facts.runner)
         reason, said = stop
-        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, way_on(state, reason))
+        way = way_on(replace(state, updated_at=now), reason)
+        return ev.Closed(now, BatchStatus.BUDGET_STOPPED, reason, said, way)
 
 
 def _halted(state: BatchState) -> fx.Close:
@@ -225,13 +226,9 @@ def _halted(state: BatchState) -> fx.Close:
     return fx.Close(BatchStatus.NEEDS_HUMAN, StopReason.TAMPERED, said, f"git batch show {task}")
 
 
-def _stop_requested() -> fx.Close:
-    return fx.Close(
-        BatchStatus.BUDGET_STOPPED,
-        StopReason.STOP_REQUESTED,
-        "a person asked the run to stop",
-        "git batch resume",
-    )
+def _stop_requested(state: BatchState) -> fx.Close:
+    stop, said = StopReason.STOP_REQUESTED, "a person asked the run to stop"
+    return fx.Close(BatchStatus.BUDGET_STOPPED, stop, said, way_on(state, stop))
 
 
 def _pause(n: int) -> float:
@@ -257,7 +254,7 @@ def unheeded(state: BatchState, now: datetime) -> ev.Closed | None:
     """
     if state.status is not BatchStatus.RUNNING or not state.stop_requested or state.halted:
         return None
-    end = _stop_requested()
+    end = _stop_requested(state)
     at = max(now, state.updated_at)
     return ev.Closed(at, end.status, end.stop, end.reason, end.next_action)
 

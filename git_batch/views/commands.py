@@ -138,6 +138,6 @@ def _for_batch(board: Board) -> list[str]:
 def _going_on(board: Board, first: list[str]) -> list[str]:
     """Say how a batch goes on that can; with a used-up budget only with more of it."""
     way = way_on(board.state, board.state.stop)
-    if board.state.stop in (StopReason.BUDGET, StopReason.DEADLINE):
+    if board.state.stop in (StopReason.BUDGET, StopReason.DEADLINE, StopReason.EXPIRED):
         return [way]  # without more of it, nothing would run
     return list(dict.fromkeys([*first, way]))

@@ -116,6 +116,22 @@ def test_a_stop_outlived_the_run_that_it_was_asked_of(
     assert log.count("(stop_requested)") == 1
 
 
+def test_what_went_wrong_after_a_wish_to_stop_a_used_up_budget_was_not_named(
+    repo: Path, gate: Path
+) -> None:
+    write(repo, task("one", f"read x <{gate}; echo 1 >src/one"), TWO)
+    with beside(repo, "start", "--yes", "--max-tasks", "1") as run:
+        with opened(gate, run) as go:
+            near(repo, "stop")
+            go.write("\n")
+        ended(run, 1)
+    assert told(repo)["outcome"] == "stop_requested"
+    assert told(repo)["next_action"] == "git batch resume --max-tasks +1"
+    assert told(repo, "report")["next_commands"] == ["git batch resume --max-tasks +1"]
+    near(repo, "resume", "--max-tasks", "+1", "--yes")
+    assert committed(repo) == ["one", "two"]
+
+
 def test_a_renewal_withdrew_a_stop_without_a_word(repo: Path, gate: Path) -> None:
     write(repo, task("one", f"read x <{gate}; echo 1 >src/one"), TWO)
     with beside(repo, "start", "--yes") as run:

@@ -174,6 +174,61 @@ def test_what_went_wrong_after_a_deadline_had_passed_the_next_action_was_refused
     assert committed(repo) == ["a", "b"]
 
 
+ENDED = "2030-01-01T01:00:00Z"
+
+
+@pytest.fixture
+def ended_twice(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a batch that was stopped by its deadline when its budget of tasks was used up."""
+    clock = Clock(monkeypatch)
+    mark = repo.parent / "mark"
+    late = clock.at + timedelta(hours=2)
+    set_clock(monkeypatch, lambda: late if mark.exists() else clock.at)
+    write(repo, task("a", f"echo a >src/one; touch {mark}"), task("b", "echo b >src/two"))
+    near(repo, "start", "--yes", "--max-tasks", "1", "--deadline", ENDED, status=1)
+    assert told(repo)["outcome"] == "deadline"
+    return repo
+
+
+def test_what_went_wrong_a_second_bound_stopped_what_the_next_action_began(
+    ended_twice: Path,
+) -> None:
+    action = told(ended_twice)["next_action"]
+    assert action == "git batch resume --deadline 8h --max-tasks +1"
+    assert told(ended_twice, "report")["next_commands"] == [action]
+    assert f"next:       {action}\n" in near(ended_twice, "status").out
+    near(ended_twice, *action.split()[2:], "--yes")
+    assert committed(ended_twice) == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", [(), ("--max-tasks", "+1"), ("--deadline", "8h")])
+def test_what_went_wrong_the_way_around_one_bound_led_into_the_other(
+    ended_twice: Path, given: tuple[str, ...]
+) -> None:
+    done = near(ended_twice, "resume", "--yes", *given, status=3)
+    assert done.hints == ["git batch resume --deadline 8h --max-tasks +1"]
+    assert ("deadline" in done.err.splitlines()[0]) == ("--deadline" not in given)
+    assert ("enrollments" in done.err.splitlines()[0]) == ("--max-tasks" not in given)
+    done = near(ended_twice, "resume", "--yes", "--max-tasks", "+1", "--plan", "batch.toml")
+    assert committed(ended_twice) == ["a", "b"]  # a plan without a deadline has none
+
+
+def test_what_went_wrong_a_changed_plan_was_left_out_of_the_way_around_its_bound(
+    ended_twice: Path,
+) -> None:
+    plan = ended_twice / "batch.toml"
+    plan.write_text(plan.read_text() + budget(max_tasks=1))
+    done = near(ended_twice, "resume", "--yes", "--plan", "batch.toml", status=3)
+    assert done.hints == ["git batch resume --max-tasks +1 --plan PLAN"]
+
+
+def test_what_went_wrong_a_start_was_told_of_one_bound_at_a_time(repo: Path) -> None:
+    four(repo)
+    bounds = ("--deadline", "2020-01-01T00:00:00Z", "--max-tasks", "0")
+    done = near(repo, "start", "--yes", *bounds, status=3)
+    assert done.hints == ["git batch start --deadline 8h --max-tasks N"]
+
+
 def test_a_real_end_stops_a_real_run(repo: Path) -> None:
     write(repo, *(task(n, f"sleep 0.7; echo {n} >src/{n}{n}") for n in "abcd"))
     near(repo, "start", "--yes", "--expires", "1s", status=1)

@@ -44,6 +44,7 @@ from git_batch.repo.locks import RunLock
 from git_batch.repo.lostfiles import set_aside
 from git_batch.repo.recordread import read_at
 from git_batch.run.context import new_runner
+from git_batch.run.lineage import drift_here
 from git_batch.views.common import stands_text
 
 _LISTED = 10
@@ -70,7 +71,7 @@ def recover(session: Session, named: str | None, *, plan: str | None, at: dateti
 
     Raises:
         PreconditionError: no commit of the branch is a batch's, or its trailers contradict
-            themselves.
+            themselves; or the branch was deleted, and the record is here.
         UsageError: the plan is not the one that the commits name.
     """
     outside_of_tasks()
@@ -103,7 +104,7 @@ def _case(session: Session, named: str | None, at: datetime) -> _Case:
     if BATCH_ID.match(branch) and session.refs.read(f"refs/heads/{branch}") is None:
         meant = BatchId(branch)
         branch = _branch_of(session, meant)
-    branch = branch.removeprefix("refs/heads/")
+    branch = _branch_there(session, branch.removeprefix("refs/heads/"))
     tip = commit_of(session, branch, or_batch=True)
     batch, base, seen = claimed.batch_part(session.repo.git, tip)
     if batch is None or not BATCH_ID.match(batch):
@@ -115,6 +116,25 @@ def _case(session: Session, named: str | None, at: datetime) -> _Case:
             "name the branch with its commits: git batch recover BRANCH",
         )
     return _Case(session, branch, batch, tuple(seen), base, at)
+
+
+def _branch_there(session: Session, named: str) -> str:
+    """Name the branch of a record that is here, by its slug as well; other names stay as they are.
+
+    Raises:
+        PreconditionError: it was deleted: it is the branch that has to come back.
+    """
+    if session.repo.git.commit_named(named) is not None:
+        return named
+    known = [s for s in batches.listed(session.repo) if named in (s.branch, s.slug)]
+    here = next((s for s in known if s.header is not None), None)
+    if here is None or here.ref_tip is None:
+        return named
+    if session.refs.read(f"refs/heads/{here.branch}") is not None:
+        return here.branch
+    drift = drift_here(session.repo, session.refs, read_at(session.repo, here.ref_tip)[2])
+    assert drift is not None
+    raise PreconditionError(f"the record of '{here.batch_id}' is here: {drift.detail}", *drift.ways)
 
 
 def _branch_of(session: Session, batch: BatchId) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, refs, task, tasks, write
-from tests.e2e.near import TASKS, by_hand, finished, near, record
+from tests.e2e.near import TASKS, by_hand, finished, near, pasted, record
 
 
 @pytest.fixture
@@ -261,3 +261,27 @@ def test_a_slug_is_free_whose_lost_batch_has_no_commits(repo: Path) -> None:
     git(repo, "switch", "-q", "main")
     (repo.parent / "flag").touch()
     near(repo, "start", "--yes", "--branch", "other")
+
+
+@pytest.mark.parametrize("name", ["branch", "full name", "slug", "id", "checked out"])
+def test_what_went_wrong_a_record_that_is_here_was_denied_where_its_branch_was_deleted(
+    top: Path, name: str
+) -> None:
+    if name != "checked out":
+        git(top, "switch", "-q", "main")
+    tip = git(top, "rev-parse", BRANCH)
+    git(top, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    batch = record(top).rsplit("/", 1)[1]
+    named = {"branch": [BRANCH], "full name": [f"refs/heads/{BRANCH}"], "slug": ["demo"]}
+    done = near(top, "recover", *named.get(name, [batch] if name == "id" else []), status=3)
+    assert f"the record of '{batch}' is here: branch '{BRANCH}' does not exist" in done.err
+    assert f" {done.hints[0]}\n" in near(top, "status").out
+    pasted(top, done.hints[0])
+    assert git(top, "rev-parse", BRANCH) == tip
+    assert "nothing was changed" in near(top, "recover", BRANCH).out
+
+
+def test_what_went_wrong_a_batch_could_not_be_recovered_by_its_slug(top: Path) -> None:
+    assert "nothing was changed" in near(top, "recover", "demo").out
+    done = near(top, "recover", "other", status=2)
+    assert "'other' is neither a batch nor a commit here" in done.err

@@ -11,7 +11,7 @@ from datetime import datetime
 from git_batch.core.admission import reached
 from git_batch.core.agenda import counts
 from git_batch.core.ids import TaskId
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, InFlight
 from git_batch.core.standing import IN_THE_CHANGE, Outcome, StopReason, TaskStatus
 
 _ELSEWHERE = frozenset({Outcome.HISTORY_CHANGED, Outcome.TAMPERED})
@@ -53,6 +53,13 @@ def next_action(task: TaskId, outcome: Outcome, *, output: bool) -> str:
     if outcome is Outcome.BLOCKED:
         return f"git batch retry {task} -m 'ANSWER'"
     return look_at(task, outcome, output=output)
+
+
+def without(flight: InFlight | None, stop: StopReason | None) -> str | None:
+    """Give the command that leaves out the task which a batch waits for; None if it is no such."""
+    if flight is None or stop is not StopReason.NOT_NOW:
+        return None
+    return f"git batch skip {flight.task}"
 
 
 def way_on(state: BatchState, stop: StopReason | None) -> str:

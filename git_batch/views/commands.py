@@ -7,7 +7,7 @@ what a command is for. Only commands that exist are named: what can't be done ye
 
 from __future__ import annotations
 
-from git_batch.core.actions import look_at, way_on
+from git_batch.core.actions import look_at, way_on, without
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import (
     RESUMABLE,
@@ -34,7 +34,12 @@ def task_commands(board: Board, standing: Standing) -> list[Labelled]:
 
 def _for_task(board: Board, standing: Standing) -> list[Labelled]:
     first = [("look", _look(board, standing))]
-    if not standing.waits or board.live or board.state.status not in RESUMABLE:
+    if board.live or board.state.status not in RESUMABLE:
+        return first
+    out = without(board.state.in_flight, board.state.stop)
+    if out is not None and standing.state is TaskStatus.ENROLLED:
+        return [*first, ("try again", "git batch resume"), ("leave it out", out)]
+    if not standing.waits:
         return first
     task = standing.task.id
     if standing.state is TaskStatus.IN_REVIEW:
@@ -119,7 +124,14 @@ def _for_batch(board: Board) -> list[str]:
     state, around = board.state, board.around
     if board.live:
         return []
-    ways = actions_of(state.status, state.stop, state.next_action, live=False, around=around)
+    ways = actions_of(
+        state.status,
+        state.stop,
+        state.next_action,
+        live=False,
+        around=around,
+        flight=state.in_flight,
+    )
     # It may come from another clone's record; whatever it is, it is one line.
     first = [one_line(way) for way in ways if way != _BEFORE_THEIR_EYES]
     looks = [drift.look for drift in board.drift if drift.look]

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from git_batch.core.actions import kept_part, without_kept
+from git_batch.core.actions import kept_part, without, without_kept
 from git_batch.core.attempt import Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import Oid, TaskId
-from git_batch.core.model import Command
+from git_batch.core.model import Command, InFlight
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus, says_more
 from git_batch.views.escape import MORE, one_line, printable
 
@@ -171,8 +171,9 @@ def actions_of(
     *,
     live: bool,
     around: Around | None,
+    flight: InFlight | None = None,
 ) -> list[str]:
-    """Give the next commands: first what makes the branch whole, else the one way on.
+    """Give the next commands: first what makes the branch whole, else the ways on.
 
     The record has one for every stop, a run that died has none. One that was about the branch is
     out of date as soon as the branch is where it belongs, and one that looks at what only the run's
@@ -185,7 +186,8 @@ def actions_of(
     back = whole and stop in OF_THE_BRANCH and status is not BatchStatus.ABANDONED
     if status is BatchStatus.RUNNING or back:
         return ["git batch resume"]
-    return [_possible(recorded, around)] if recorded else []
+    out = without(flight, stop)
+    return [*([_possible(recorded, around)] if recorded else []), *([out] if out else [])]
 
 
 def _possible(recorded: str, around: Around | None) -> str:

@@ -81,7 +81,12 @@ def status_text(head: Header, tip: Tip, *, live: str | None, around: Around, now
     if totals.stop_requested:
         lines.append(("stop", "asked for, after the task in flight"))
     ways = actions_of(
-        totals.status, totals.stop, totals.next_action, live=live is not None, around=around
+        totals.status,
+        totals.stop,
+        totals.next_action,
+        live=live is not None,
+        around=around,
+        flight=tip.in_flight,
     )
     lines += [("next", one_line(addressed(way, around.name))) for way in ways]
     lines += [("look", one_line(d.look)) for d in around.drift if d.look]

@@ -418,6 +418,24 @@ def test_not_now_stops_when_there_is_no_time_to_wait_and_goes_on_later(
     assert told(repo)["authorization"]["seq"] == 1
 
 
+def test_what_went_wrong_nothing_led_on_without_a_task_that_says_not_now_for_ever(
+    repo: Path,
+) -> None:
+    a = task("a", "exit 75")
+    write(repo, budget(max_wait="0s"), a, task("b", "echo b >src/two"))
+    ended = near(repo, "start", "--yes", status=1)
+    ways = ["git batch resume", "git batch skip a"]
+    for out in (ended.out, near(repo, "status").out):
+        lines = [line.removeprefix("next:").strip() for line in out.splitlines() if "next:" in line]
+        assert lines[:2] == ways
+    assert told(repo)["next_action"] == ways[0]
+    assert told(repo, "report")["next_commands"] == ways
+    assert told(repo, "show", "a")["next_commands"][-2:] == ways
+    near(repo, "skip", "a")
+    near(repo, "resume")
+    assert committed(repo) == ["b"]
+
+
 @pytest.mark.parametrize("by", ["signal", "stop", "renewal"])
 def test_a_wait_ends_early_when_there_is_a_reason(repo: Path, by: str) -> None:
     write(repo, budget(max_wait="1h"), task("a", "echo x >>../tries; exit 75"))

@@ -14,6 +14,7 @@ from git_batch.app.claiming import let_go, let_go_of_task
 from git_batch.app.following import must_not_be_behind
 from git_batch.app.session import Session, called, must_choose, outside_of_tasks
 from git_batch.core import events as ev
+from git_batch.core.agenda import is_stuck
 from git_batch.core.decisions import allowed
 from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.model import BatchState, Plan
@@ -43,10 +44,14 @@ class Named(Struct, frozen=True):
 
 
 class Taken(Struct, frozen=True):
-    """A decision that was about more tasks than the one that was named, maybe."""
+    """A decision that was about more tasks than the one that was named, maybe.
+
+    It is `stuck` if nothing can run now but what needs the first of them.
+    """
 
     state: BatchState
     tasks: tuple[TaskId, ...]
+    stuck: bool = False
 
 
 class Again(Struct, frozen=True):
@@ -90,7 +95,8 @@ def skip(session: Session, task: str, *, words: str, dependents: bool, at: datet
         state = decide(session, journal, ev.Decision.SKIP, chosen, words, at)
         if flight is not None and state.in_flight is None:
             let_go_of_task(session, state, flight.task)
-        return Taken(state, tuple(chosen))
+        graph = journal.machine.graph
+        return Taken(state, tuple(chosen), is_stuck(graph, state, graph.index[chosen[0]]))
 
 
 def abandon(session: Session, batch: str | None, *, words: str, at: datetime) -> BatchState:

@@ -34,7 +34,7 @@ def skip_command(task: str, dependents: bool, message: str) -> int:
     session = told_session()
     done = deciding.skip(session, task, words=message, dependents=dependents, at=now())
     out(f"{were(done.tasks)} taken out")
-    go_on(session, done.state)
+    go_on(session, done.state, *([f"git batch skip {done.tasks[0]} --dependents"] * done.stuck))
     return ExitCode.OK
 
 

@@ -141,6 +141,12 @@ def holds_up(graph: Graph, agenda: Agenda, i: int) -> bool:
     return any(agenda.skipped >> d & 1 for d in graph.dependents[i])
 
 
+def is_stuck(graph: Graph, state: BatchState, i: int) -> bool:
+    """Tell whether nothing can go on as it stands, and a skipped task needs this one directly."""
+    goes_on = state.in_flight is not None or following(graph, state.agenda) is not None
+    return not goes_on and holds_up(graph, state.agenda, i)
+
+
 def _taken(agenda: Agenda) -> int:
     """Give the tasks that nothing before them can hold up any more, the one in flight aside."""
     return agenda.done | agenda.parked | agenda.review | agenda.dropped

@@ -113,6 +113,24 @@ def test_what_went_wrong_a_task_that_nothing_needs_was_to_be_skipped_again(repo:
     assert told(repo)["state"] == "completed"
 
 
+def test_what_went_wrong_a_skip_led_to_a_run_that_began_nothing(repo: Path) -> None:
+    write(
+        repo,
+        task("solo", "exit 2"),
+        task("base", "exit 2"),
+        task("mid", "true", 'blocked_by = ["base"]'),
+    )
+    near(repo, "start", "--yes", "--fail-fast", status=1)  # 'base' can still run
+    assert near(repo, "skip", "solo").out.endswith("taken out\ngo on: git batch resume\n")
+    near(repo, "resume", "--yes", status=1)
+    said = near(repo, "skip", "base").out
+    lines = [line.removeprefix("go on: ") for line in said.splitlines() if "go on: " in line]
+    assert lines == ["git batch skip base --dependents", "git batch resume"]
+    for line in lines:
+        near(repo, *shlex.split(line)[2:])
+    assert told(repo)["state"] == "completed"
+
+
 @pytest.mark.parametrize("verdict", ["--rework", "--reject"])
 def test_what_went_wrong_a_refused_review_was_to_be_resumed_at_once(
     repo: Path, verdict: str

@@ -9,7 +9,6 @@ events is walked only where a decision is to be found in it, or for the audit.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from git_batch.core.ids import BatchId, Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
 from git_batch.core.lineage import NOT_IN_FORCE, RECORD_CHANGED, Drift, Ledger
 from git_batch.core.standing import BatchStatus
+from git_batch.core.toml import loads
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from git_batch.repo.objects import AbsentError, Object, ObjectReader, entries
@@ -101,7 +101,7 @@ def _oid(value: Any) -> Oid:
 
 def _toml(text: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(text.decode("utf-8"))
+        return loads(text.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise RecordError(f"a part of the record is not TOML: {error}") from None
 

@@ -5,13 +5,13 @@ The cost is that of two processes, whatever the length of the history or the num
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any
 
 from msgspec import Struct
 
 from git_batch.core.chain import RECORDS
 from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.toml import loads
 from git_batch.errors import GitError, RecordError
 from git_batch.repo.git import Git
 from git_batch.repo.ledger import event_at
@@ -63,6 +63,6 @@ def _ask(reader: ObjectReader, tip: Oid, batch: BatchId, task: TaskId) -> Noted 
     note = reader.find(f"{event}:{keys[0][:2]}/{keys[0][2:]}")
     if note is None:
         return Noted(batch, None, None)
-    told: dict[str, Any] = tomllib.loads(note.data.decode("utf-8")).get("record", {})
+    told: dict[str, Any] = loads(note.data.decode("utf-8")).get("record", {})
     commit = told.get("commit")
     return Noted(batch, str(told.get("status")), Oid(commit) if isinstance(commit, str) else None)

@@ -7,7 +7,6 @@ names; everything else that binds git is dropped as everywhere. Nothing is writt
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from git_batch.core import trailers
 from git_batch.core.chain import RECORDS, TRACKING
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.standing import BatchStatus
+from git_batch.core.toml import loads
 from git_batch.errors import GitError
 from git_batch.repo.git import QUARANTINE, Git
 from git_batch.repo.here import here
@@ -143,7 +143,7 @@ class PushedRepository:
 def _header(blob: bytes) -> tuple[str | None, bool]:
     """Read the lines of a header that tell which branch is meant, and whether the batch runs."""
     try:
-        header = tomllib.loads(blob.decode("utf-8"))
+        header = loads(blob.decode("utf-8"))
     except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
         return None, False
     branch = header.get("branch")

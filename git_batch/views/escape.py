@@ -80,7 +80,9 @@ def json_text(value: object) -> str:
     """Write JSON in ASCII, so it is valid in every locale and harmless on every terminal."""
     import json  # the text of `status` does not need it, and must be fast
 
-    return json.dumps(value, indent=2).replace("\x7f", "\\u007f")
+    import msgspec.json  # the other one indents in Python: three times as long
+
+    return msgspec.json.format(json.dumps(value), indent=2).replace("\x7f", "\\u007f")
 
 
 def _quoted(path: bytes) -> str:

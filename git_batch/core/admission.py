@@ -89,8 +89,8 @@ def reached(
         return
     limit = a.budget.max_tasks
     if limit is not None and enrolled >= limit:
-        said = f"the budget of {limit} enrollments is used up"
-        yield Bound(StopReason.BUDGET, said, "--max-tasks {more}")
+        many = f"{limit} enrollment" + ("" if limit == 1 else "s")
+        yield Bound(StopReason.BUDGET, f"the budget of {many} is used up", "--max-tasks {more}")
     said_of_usage = _usage_stop(used, a.budget)
     if said_of_usage is not None:
         yield Bound(StopReason.BUDGET, said_of_usage, IN_THE_PLAN)

@@ -161,15 +161,16 @@ class Machine:
         a = state.agenda
         everything = (1 << a.size) - 1
         if a.done | a.dropped == everything:
-            said = f"all {a.size} tasks are done" if a.size != 1 else "the task is done"
+            said = _all_over(a.done.bit_count(), a.size)
             return fx.Close(BatchStatus.COMPLETED, StopReason.COMPLETED, said, "git batch report")
         if a.parked or (a.dropped and a.skipped):
             return self._needs_human(state, StopReason.NEEDS_HUMAN)
+        waiting = self._ids(a.review)
         return fx.Close(
             BatchStatus.NEEDS_HUMAN,
             StopReason.REVIEW_PENDING,
-            f"{few(self._ids(a.review))} waits for a review",
-            f"git batch show {self._ids(a.review)[0]} --diff",
+            f"{few(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for a review",
+            f"git batch show {waiting[0]} --diff",
         )
 
     def _needs_human(self, state: BatchState, stop: StopReason) -> fx.Close:
@@ -278,6 +279,17 @@ def _died(flight: InFlight) -> fx.Interrupt | fx.Park:
         return fx.Interrupt(DIED)
     reason = f"{deaths} runs in a row ended before its attempt did; it may be what ends them"
     return fx.Park(Failure(Outcome.INTERRUPTED, reason), f"git batch show {flight.task}")
+
+
+def _all_over(done: int, size: int) -> str:
+    """Say what became of all tasks: those that a person took out are not done."""
+    left_out = size - done
+    if not left_out:
+        return f"all {size} tasks are done" if size != 1 else "the task is done"
+    if not done:
+        return f"all {size} tasks were taken out" if size != 1 else "the task was taken out"
+    others = "the others were" if left_out != 1 else "the other was"
+    return f"{done} of {size} tasks {'are' if done != 1 else 'is'} done, {others} taken out"
 
 
 def accepts_empty(task: Task) -> bool:

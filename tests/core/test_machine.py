@@ -339,6 +339,31 @@ def test_many_parks_are_named_three_at_a_time() -> None:
     assert state.reason == "'a', 'b', 'c' and 2 more need a person"
 
 
+def test_what_went_wrong_a_batch_whose_tasks_were_taken_out_said_that_they_are_done() -> None:
+    for names, out, said in (
+        ("a", "a", "the task was taken out"),
+        ("ab", "ab", "all 2 tasks were taken out"),
+        ("ab", "a", "1 of 2 tasks is done, the other was taken out"),
+        ("abcd", "ad", "2 of 4 tasks are done, the others were taken out"),
+    ):
+        world = World(plan(*(task(n) for n in names)), ends(**{n: [Outcome.BLOCKED] for n in out}))
+        world.run()
+        for n in out:
+            world.decide(ev.Decision.SKIP, n)
+        state = world.resume()
+        assert (state.status, state.reason) == (BatchStatus.COMPLETED, said)
+
+
+def test_what_went_wrong_two_tasks_waits_for_a_review() -> None:
+    state = World(plan(task("a", review="human"), task("b", review="human"))).run()
+    assert state.reason == "'a', 'b' wait for a review"
+
+
+def test_what_went_wrong_a_budget_of_1_enrollments() -> None:
+    state = World(CHAIN, budget=Budget(max_tasks=1)).run()
+    assert state.reason == "the budget of 1 enrollment is used up"
+
+
 def test_a_task_that_changes_nothing_is_parked_or_accepted_as_its_plan_says() -> None:
     made = plan(task("a", on_empty=OnEmpty.ACCEPT), task("b", "a"), task("c"))
     state = World(made, ends(a=[U], c=[U])).run()

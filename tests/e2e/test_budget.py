@@ -208,7 +208,7 @@ def test_what_went_wrong_the_way_around_one_bound_led_into_the_other(
     done = near(ended_twice, "resume", "--yes", *given, status=3)
     assert done.hints == ["git batch resume --deadline 8h --max-tasks +1"]
     assert ("deadline" in done.err.splitlines()[0]) == ("--deadline" not in given)
-    assert ("enrollments" in done.err.splitlines()[0]) == ("--max-tasks" not in given)
+    assert ("enrollment" in done.err.splitlines()[0]) == ("--max-tasks" not in given)
     done = near(ended_twice, "resume", "--yes", "--max-tasks", "+1", "--plan", "batch.toml")
     assert committed(ended_twice) == ["a", "b"]  # a plan without a deadline has none
 

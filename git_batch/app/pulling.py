@@ -18,6 +18,7 @@ from git_batch.app import preconditions
 from git_batch.app.following import bring, nothing_in_the_way
 from git_batch.app.session import Session, outside_of_tasks
 from git_batch.app.sharing import Fetched, fetch
+from git_batch.app.unrecorded import not_at
 from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, slug_of
@@ -92,7 +93,11 @@ def _wanted(
         exact = [f for f in mine if f.batch == named] or mine
         if not exact:
             known = ", ".join(f"'{f.batch}'" for f in found[:5]) or "none"
-            raise UsageError(f"'{remote}' has no batch '{named}'", f"its batches: {known}")
+            raise UsageError(
+                f"'{remote}' has no batch '{named}'",
+                f"its batches: {known}",
+                *not_at(session, remote, named),
+            )
         return exact
     on = session.repo.symbolic_head()
     mine = [f for f in found if f.relation is not Relation.NEW or _is_of(session, f, on)]

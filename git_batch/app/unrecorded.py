@@ -7,7 +7,7 @@ import shlex
 from msgspec import Struct
 
 from git_batch.app.session import Session
-from git_batch.core.chain import TRACKING
+from git_batch.core.chain import TRACKING, tracking_name
 from git_batch.core.claims import claim_of, undo_of
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.errors import RecordError
@@ -101,6 +101,38 @@ def way_to_lost(session: Session, branch: str, tip: Oid) -> list[str]:
     if _is_recorded(session, batch):
         return []
     return [f"or get the record of its batch, '{batch}': {way_to_record(session, batch, branch)}"]
+
+
+def not_at(session: Session, remote: str, named: str) -> list[str]:
+    """Say, as hints, how the lost record of a branch here comes back that a remote does not have.
+
+    Args:
+        named: an id, or a slug.
+    """
+    if BATCH_ID.match(named):
+        batch = BatchId(named)
+    else:
+        tip = session.refs.read(f"refs/heads/batch/{named}")
+        found = claimed.batch_part(session.repo.git, tip)[0] if tip is not None else None
+        if found is None or not BATCH_ID.match(found) or slug_of(found) != named:
+            return []
+        batch = found
+    branch = None if _is_recorded(session, batch) else branch_of(session, batch)
+    if branch is None:
+        return []
+    others = [name for name in remotes.known(session.repo.git) if name != remote]
+    ways = [f"another remote may have it: git batch pull {shlex.quote(o)} {batch}" for o in others]
+    return [*ways, f"bring back what is left of it here: git batch recover {shlex.quote(branch)}"]
+
+
+def still_lost(session: Session, remote: str) -> list[str]:
+    """Say, after a look at a remote, that the current branch's batch has no record there either."""
+    left = unrecorded(session)
+    if left is None or session.refs.read(tracking_name(remote, left.batch)) is not None:
+        return []
+    ways = not_at(session, remote, left.batch)
+    said = f"'{remote}' has no record of '{left.batch}', which '{left.branch}' is of"
+    return [said, *ways] if ways else []
 
 
 def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool = False) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from git_batch.app.session import now, open_session
+from git_batch.app.session import Session, now, open_session
 from git_batch.cli.output import Relay, out, told_session
 from git_batch.errors import ExitCode
 from git_batch.views import sharing as view
+from git_batch.views.escape import one_line
 
 
 @click.command("push")
@@ -32,8 +33,10 @@ def fetch_command(remote: str | None) -> int:
     """Get the branches of REMOTE and copies of its records; nothing that is here changes."""
     from git_batch.app.sharing import fetch
 
-    name, found = fetch(open_session(), remote, relay=Relay())
+    session = open_session()
+    name, found = fetch(session, remote, relay=Relay())
     out(view.fetched_text(name, {each.batch: each.relation for each in found}))
+    _tell_lost(session, name)
     return ExitCode.OK
 
 
@@ -49,7 +52,17 @@ def pull_command(remote: str | None, batch: str | None) -> int:
     """
     from git_batch.app.pulling import pull
 
-    done = pull(told_session(), remote, batch, at=now(), relay=Relay())
+    session = told_session()
+    done = pull(session, remote, batch, at=now(), relay=Relay())
     taken = [(each.batch, each.branch, each.head, each.changed) for each in done.taken]
     out(view.pulled_text(done.remote, taken, done.left))
+    _tell_lost(session, done.remote)
     return ExitCode.OK
+
+
+def _tell_lost(session: Session, remote: str) -> None:
+    """Say of the current branch that the record which it needs is not at a remote either."""
+    from git_batch.app.unrecorded import still_lost
+
+    for line in still_lost(session, remote):
+        out(one_line(line))

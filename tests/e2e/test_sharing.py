@@ -65,6 +65,28 @@ def go_on(top: Path) -> None:
     near(top, "resume", "--yes")
 
 
+def test_what_went_wrong_a_lost_record_was_only_looked_for_where_it_never_was(top: Path) -> None:
+    name = batch_id(top)
+    git(top, "update-ref", "-d", record(top))
+    way = near(top, "status").out.splitlines()[-1]
+    assert way == f"get it: git batch pull origin {name}"
+    git(top, "remote", "add", "other", "../other.git")
+    ways = [
+        f"another remote may have it: git batch pull other {name}",
+        f"bring back what is left of it here: git batch recover {BRANCH}",
+    ]
+    for named in (name, "demo"):
+        assert near(top, "pull", "origin", named, status=2).hints == ["its batches: none", *ways]
+    for command in ("pull", "fetch"):  # 'verify' names the latter
+        lost = f"'origin' has no record of '{name}', which '{BRANCH}' is of"
+        assert near(top, command, "origin").out.splitlines()[-3:] == [lost, *ways]
+    assert near(top, "pull", "origin", "nosuch", status=2).hints == ["its batches: none"]
+    near(top, *ways[-1].partition(": git batch ")[2].split())
+    assert told(top)["batch_id"] == name
+    assert near(top, "pull", "origin", name, status=2).hints == ["its batches: none"]
+    assert f"which '{BRANCH}' is of" not in near(top, "fetch").out
+
+
 # --- push -----------------------------------------------------------------------------------------
 
 

@@ -16,10 +16,10 @@ from git_batch.app.readiness import between_attempts
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core import trailers
-from git_batch.core.codec import quote
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.machine import next_attempt
 from git_batch.core.model import BatchState, TaskRecord, accepted
+from git_batch.core.naming import path_text
 from git_batch.core.scope import literal_paths
 from git_batch.errors import PreconditionError
 from git_batch.repo import attempts, commits, setaside, submodules
@@ -66,7 +66,7 @@ def _from_working_tree(
     said = _said(session, state.tasks[task], None)
     state = _adopt(session, journal, task, words, at, Work(tree, state.head, said))
     for path in restore(scanner, tip, tree).left:
-        session.note(f"'{quote(path)}' changed while the fix was taken; it stays as it is now")
+        session.note(f"'{path_text(path)}' changed while the fix was taken; it stays as it is now")
     return state
 
 

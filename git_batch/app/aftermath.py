@@ -32,13 +32,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from git_batch.core.codec import quote
 from git_batch.core.ids import BATCH_ID, Oid
-from git_batch.core.naming import few
+from git_batch.core.naming import few, path_text
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
-from git_batch.repo.fence import PutBack, Watch, shown
+from git_batch.repo.fence import PutBack, Watch, named
 from git_batch.repo.here import git_dir_above, here
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Layout, Repository
@@ -219,7 +218,7 @@ class _Case(Struct, frozen=True):
         scanner.person.recover(scanner.private)
         found = scanner.take_back(Oid(asked.stdout.decode().strip()))
         why = "staged though accepted as untracked, so taken out of the index again"
-        return [f"{why}: {few([quote(path) for path in found], _LISTED)}"] if found else []
+        return [f"{why}: {few([path_text(path) for path in found], _LISTED)}"] if found else []
 
     def refusal(self, found: Sequence[str]) -> PreconditionError:
         """Name what differs, and the ways out."""
@@ -260,7 +259,7 @@ class _Case(Struct, frozen=True):
         fencefile.tell(self.repo.layout, found)
 
     def _shown(self, path: str) -> str:
-        return quote(os.fsencode(shown(path, self.repo.layout.top)))
+        return named(path, self.repo.layout.top)
 
 
 def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:

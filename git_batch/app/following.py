@@ -14,10 +14,10 @@ from git_batch.app import preconditions
 from git_batch.app.session import Session, called
 from git_batch.core import trailers
 from git_batch.core.chain import ref_name
-from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import BEYOND, FOREIGN, back_to
 from git_batch.core.model import BatchState, accepted
+from git_batch.core.naming import path_text
 from git_batch.core.values import replace
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import commits, lineage
@@ -88,7 +88,7 @@ def nothing_in_the_way(session: Session, old: Oid, new: Oid) -> None:
     tree_of = session.repo.tree_of
     found = occupied(session.repo, tree_of(old), tree_of(new))
     if found:
-        named = ", ".join(f"'{quote(path)}'" for path in found[:5])
+        named = ", ".join(f"'{path_text(path)}'" for path in found[:5])
         raise PreconditionError(
             f"files that git does not track are in the way of {new[:12]}: {named}",
             "move them elsewhere first",

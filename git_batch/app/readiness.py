@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 
 from git_batch.app import preconditions
 from git_batch.app.session import Session
-from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState
-from git_batch.core.naming import few
+from git_batch.core.naming import few, path_text
 from git_batch.core.standing import Phase, TaskStatus
 from git_batch.repo.repository import Dirt
 from git_batch.repo.restore import restore
@@ -115,4 +114,4 @@ def bring(
         return
     done = restore(scanner, tree, before, attempt=False)
     preconditions.refuse_dirt(session, Dirt((), tuple(done.left)))
-    note(f"put back as the record says: {few([quote(c.path) for c in found], _NAMED)}")
+    note(f"put back as the record says: {few([path_text(c.path) for c in found], _NAMED)}")

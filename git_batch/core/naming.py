@@ -1,11 +1,45 @@
-"""Things named in a sentence: a few of them, and how many more there are."""
+"""Things named in a sentence: a few of them, and how many more there are; paths as git names them.
+
+A path may hold anything, and be a task's choice: a line break in it would make lines of its own, a
+hint among them, and an escape sequence would act on the terminal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from git_batch.core.scope import HIDDEN
+
+_GIT_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 
 def few(names: Sequence[str], most: int = 3) -> str:
     """Name the first things in quotes, and say how many are left out."""
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def path_text(path: bytes) -> str:
+    """Write a path as git does: quoted when it holds anything that is not plain text."""
+    try:
+        text = path.decode("utf-8")
+    except UnicodeDecodeError:
+        return _quoted(path)
+    if '"' in text or "\\" in text or not _is_plain(text):
+        return _quoted(path)
+    return text
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether every character can be seen, spaces of all scripts included."""
+    if HIDDEN.search(text) is not None:
+        return False
+    return text.isprintable() or all(c.isprintable() or c.isspace() for c in text)
+
+
+def _quoted(path: bytes) -> str:
+    body = (
+        f"\\{_GIT_ESCAPES[b]}" if b in _GIT_ESCAPES else chr(b) if 32 <= b < 127 else f"\\{b:03o}"
+        for b in path
+    )
+    return f'"{"".join(body)}"'

@@ -31,6 +31,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from git_batch.core.naming import path_text
 from git_batch.errors import GitError
 from git_batch.repo import surveying
 from git_batch.repo.fencefile import FenceFile, Standing
@@ -59,18 +60,23 @@ class PutBack(Struct, frozen=True):
 
     def told(self, top: str) -> str:
         """Say it, with paths as of the top of the working tree."""
-        path = shown(self.path, top)
+        path = named(self.path, top)
         if self.added:
             return f"'{path}' was added"
         if not self.done:
             return f"'{path}' was changed, and is left as it is"
-        kept = f"; what it was changed to is in '{shown(self.kept, top)}'" if self.kept else ""
+        kept = f"; what it was changed to is in '{named(self.kept, top)}'" if self.kept else ""
         return f"'{path}' was changed and is put back{kept}"
 
 
 def shown(path: str, top: str) -> str:
     """Name a path as of the top of the working tree, if it lies below that."""
     return os.path.relpath(path, top) if path.startswith(f"{top}/") else path
+
+
+def named(path: str, top: str) -> str:
+    """Name it to a person."""
+    return path_text(os.fsencode(shown(path, top)))
 
 
 class Watch:

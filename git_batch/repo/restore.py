@@ -36,6 +36,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from git_batch.core.ids import Oid
+from git_batch.core.naming import path_text
 from git_batch.errors import GitError
 from git_batch.repo.git import Git
 from git_batch.repo.index import parents
@@ -309,7 +310,7 @@ def _is_rules(path: bytes) -> bool:
 
 
 def _shown(name: str | bytes | None) -> str:
-    return os.fsdecode(name or b"?")
+    return path_text(os.fsencode(name or b"?"))
 
 
 def _last(path: bytes) -> bytes:

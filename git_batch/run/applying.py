@@ -17,10 +17,9 @@ from msgspec import Struct
 
 from git_batch.core import trailers
 from git_batch.core.attempt import Failure
-from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
-from git_batch.core.naming import few
+from git_batch.core.naming import few, path_text
 from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits, setaside
@@ -73,7 +72,7 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
         return _nested(nested)
     done = restore(context.scanner, merged.tree, tip)
     if done.left:
-        names = ", ".join(f"'{quote(path)}'" for path in done.left[:5])
+        names = ", ".join(f"'{path_text(path)}'" for path in done.left[:5])
         raise PreconditionError(
             f"kept work of '{flight.task}' can't be applied: {names} are in the way",
             *setaside.ways(repo, done.left, "git batch resume"),
@@ -105,5 +104,5 @@ def _conflict(flight: InFlight, paths: Sequence[bytes]) -> Failure:
 
 def _listed(paths: Sequence[bytes]) -> tuple[str, str]:
     """Name the first paths in a sentence, and all of them one a line."""
-    quoted = [quote(path) for path in paths]
+    quoted = [path_text(path) for path in paths]
     return few(quoted), "\n".join(quoted)

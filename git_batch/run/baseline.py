@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from git_batch.core.attempt import Failure
-from git_batch.core.codec import quote
 from git_batch.core.events import Closed
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import Command, InFlight, Plan, Task
+from git_batch.core.naming import path_text
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.template import render_command
 from git_batch.repo.attempts import log_path, logs_ref
@@ -59,7 +59,7 @@ def run_baseline(context: RunContext, tasks: TaskRunner) -> Closed | None:
     changed = paths_of(diff(c.repo.objects, c.repo.tree_of(c.state.head), left))
     changed += changed_inside(c.repo, c.scanner.private)
     if changed:
-        named = ", ".join(f"'{quote(p)}'" for p in changed[:3])
+        named = ", ".join(f"'{path_text(p)}'" for p in changed[:3])
         return _closed(context, Failure(Outcome.CHECK_CHANGED_TREE, f"the checks changed {named}"))
     return None
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from git_batch.core import events as ev
-from git_batch.core.codec import quote
 from git_batch.core.model import InFlight
+from git_batch.core.naming import path_text
 from git_batch.core.standing import BatchStatus, StopReason
 from git_batch.errors import GitError, LockedError, StaleError
 from git_batch.repo import commits
@@ -120,7 +120,7 @@ class Committer:
             base = c.repo.tree_of(flight.parent)
             left = c.scanner.person.set_paths(diff(c.repo.objects, base, flight.tree))
         for path in left:
-            c.tools.progress.note(f"left as it is in your index: '{quote(path)}'")
+            c.tools.progress.note(f"left as it is in your index: '{path_text(path)}'")
 
     def _displaced(self, flight: InFlight) -> ev.Event:
         """Somebody moved the branch between `settled` and the commit: keep the work, stop.

@@ -27,7 +27,7 @@ from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo import attempts, commits, fencefile, trust
-from git_batch.repo.fence import PutBack, Watch, shown
+from git_batch.repo.fence import PutBack, Watch, named
 from git_batch.repo.fencefile import Armed, FenceFile
 from git_batch.repo.locks import run_locks
 from git_batch.repo.reflist import Moves, RefList, is_value, place_of
@@ -272,7 +272,7 @@ class Fence:
         made = [str(move) for move in moves if move.grade is Grade.MADE]
         top = self._c.repo.layout.top
         bad = [file.told(top) for file in files]
-        bad += [_spoilt([shown(path, top) for path in ours])] if ours else []
+        bad += [_spoilt([named(path, top) for path in ours])] if ours else []
         loudest = sorted(moves, key=lambda move: move.grade is not Grade.PUSHED)
         bad += [str(move) for move in loudest if move.grade is not Grade.MADE]
         if history is not None and not bad:

@@ -6,9 +6,9 @@ keeps nothing twice.
 
 from __future__ import annotations
 
-from git_batch.core.codec import quote
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
+from git_batch.core.naming import path_text
 from git_batch.errors import PreconditionError
 from git_batch.repo import attempts, commits, setaside
 from git_batch.repo.restore import restore
@@ -68,10 +68,12 @@ class Keeper:
         """Put an attempt's paths back; give those that are somebody else's by now."""
         done = restore(self._c.scanner, base, tree, begun=begun)
         for path in done.completed:
-            said = f"completed: '{quote(path)}', of which only a part had been put back"
+            said = f"completed: '{path_text(path)}', of which only a part had been put back"
             self._c.tools.progress.note(said)
         for path, place in done.kept.items():
-            self._c.tools.progress.note(f"moved aside: '{quote(path)}' is now '{quote(place)}'")
+            self._c.tools.progress.note(
+                f"moved aside: '{path_text(path)}' is now '{path_text(place)}'"
+            )
         return done.left
 
     def _keep(self, ref: str, flight: InFlight, tree: Oid, parents: list[Oid]) -> None:
@@ -85,7 +87,7 @@ class Keeper:
         """Put an attempt's paths back; go on only if nothing else is left in the way."""
         left = self.restore(base, tree, begun=begun)
         if left:
-            names = "\n".join(f"\t{quote(p)}" for p in left[:20])
+            names = "\n".join(f"\t{path_text(p)}" for p in left[:20])
             raise PreconditionError(
                 f"these paths were changed by somebody else and are left as they are:\n{names}",
                 *setaside.ways(self._c.repo, left, "git batch resume"),

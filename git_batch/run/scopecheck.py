@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from git_batch.core.attempt import Failure
-from git_batch.core.codec import quote
 from git_batch.core.model import Task
-from git_batch.core.naming import few
+from git_batch.core.naming import few, path_text
 from git_batch.core.planscopes import NESTED, OUTSIDE, PROTECTED, Bounds, stray
 from git_batch.core.standing import Outcome
 from git_batch.repo.trees import Change
@@ -38,9 +37,9 @@ def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
 
 
 def _failure(outcome: Outcome, why: str, changes: Sequence[Change]) -> Failure:
-    names = [quote(c.path) for c in changes]
+    names = [path_text(c.path) for c in changes]
     more = len(names) - _LISTED
-    lines = [f"{c.kind}: {quote(c.path)}" for c in changes[:_LISTED]]
+    lines = [f"{c.kind}: {path_text(c.path)}" for c in changes[:_LISTED]]
     if more > 0:
         lines.append(f"… and {more} more")
     listing = "\n".join(lines)

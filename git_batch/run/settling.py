@@ -18,11 +18,10 @@ from pathlib import Path
 
 from git_batch.core import template, trailers
 from git_batch.core.attempt import Failure, Usage
-from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, Settled
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, Task
-from git_batch.core.naming import few
+from git_batch.core.naming import few, path_text
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks, setaside
@@ -239,7 +238,7 @@ def _refused(hook: str, said: str) -> Failure:
 
 
 def _named(paths: list[bytes]) -> str:
-    return few([quote(path) for path in paths])
+    return few([path_text(path) for path in paths])
 
 
 def _by_hook(failure: Failure, hook: str = clienthooks.PRE_COMMIT) -> Failure:

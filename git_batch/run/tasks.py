@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import TypeVar
 
 from git_batch.core.attempt import CheckResult, Failure, LogRef, Usage
-from git_batch.core.codec import quote
 from git_batch.core.events import AttemptFailed, ChecksFailed, ChecksPassed, Ran
 from git_batch.core.ids import Oid
 from git_batch.core.machine import accepts_empty
 from git_batch.core.model import Command, InFlight, Task
+from git_batch.core.naming import path_text
 from git_batch.core.scope import literal_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
@@ -271,9 +271,9 @@ def unfit(paths: Sequence[bytes]) -> Failure | None:
     """Say that git left paths out; None if there are none."""
     if not paths:
         return None
-    named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
+    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
     text = f"left what git can't take: {named}"
-    listing = "\n".join(quote(p) for p in paths[:KEEP])
+    listing = "\n".join(path_text(p) for p in paths[:KEEP])
     return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
 
 
@@ -281,8 +281,8 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
     """Say that submodules hold more than the commit that they are at; None if there are none."""
     if not paths:
         return None
-    named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
-    listing = "\n".join(quote(p) for p in paths[:KEEP])
+    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
+    listing = "\n".join(path_text(p) for p in paths[:KEEP])
     which = f"submodule {named}" if len(paths) == 1 else f"submodules {named}"
     return Failure(
         Outcome.SCOPE_REFUSED,
@@ -295,8 +295,8 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
 
 def changed_tree(paths: list[bytes], who: str, outcome: Outcome) -> Failure:
     """Say that checks or a review did not leave the tree as it was."""
-    named = ", ".join(f"'{quote(p)}'" for p in paths[:3])
-    listing = "\n".join(quote(p) for p in paths[:KEEP])
+    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
+    listing = "\n".join(path_text(p) for p in paths[:KEEP])
     return Failure(
         outcome,
         f"the {who} changed {named}; what only looks must leave the tree as it was",

@@ -20,7 +20,6 @@ MORE = "..."
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _SAFE_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
-_GIT_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 
 def printable(text: str) -> str:
@@ -39,17 +38,6 @@ def one_line(text: str, width: int | None = None) -> str:
     if width is None or len(shown) <= width:
         return shown
     return shown[: max(width - len(MORE), 0)] + MORE
-
-
-def path_text(path: bytes) -> str:
-    """Write a path as git does: quoted when it holds anything that is not plain text."""
-    try:
-        text = path.decode("utf-8")
-    except UnicodeDecodeError:
-        return _quoted(path)
-    if '"' in text or "\\" in text or one_line(text) != text:
-        return _quoted(path)
-    return text
 
 
 def output_text(raw: bytes) -> str:
@@ -83,14 +71,6 @@ def json_text(value: object) -> str:
     import msgspec.json  # the other one indents in Python: three times as long
 
     return msgspec.json.format(json.dumps(value), indent=2).replace("\x7f", "\\u007f")
-
-
-def _quoted(path: bytes) -> str:
-    body = (
-        f"\\{_GIT_ESCAPES[b]}" if b in _GIT_ESCAPES else chr(b) if 32 <= b < 127 else f"\\{b:03o}"
-        for b in path
-    )
-    return f'"{"".join(body)}"'
 
 
 def _unless_layout(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from git_batch.core.attempt import Attempt, CheckResult, Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Task, holds
+from git_batch.core.naming import path_text
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.views.commands import Labelled, kept_work, list_next, output_of, task_commands
 from git_batch.views.common import (
@@ -36,7 +37,7 @@ from git_batch.views.common import (
     usage_text,
     words,
 )
-from git_batch.views.escape import MORE, output_text, path_text
+from git_batch.views.escape import MORE, output_text
 from git_batch.views.standing import Board, Standing
 
 Logs = Callable[[TaskId, int], bytes | None]

@@ -18,6 +18,7 @@ from git_batch.core.duration import format_duration
 from git_batch.core.graph import Graph
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Authorization, BatchState, Budget, Command, Plan, Task
+from git_batch.core.naming import path_text
 from git_batch.core.outlook import Outlook
 from git_batch.core.standing import OnEmpty, TaskStatus
 from git_batch.views.coming import enough, grouped, instead, stands
@@ -31,7 +32,7 @@ from git_batch.views.common import (
     rfc3339,
     rows,
 )
-from git_batch.views.escape import one_line, path_text, printable
+from git_batch.views.escape import one_line, printable
 
 PROMPT_LINES = 6
 """Lines of a prompt that are shown unless the whole is asked for."""
@@ -241,12 +242,8 @@ def _budget(
 
 
 def _untracked(paths: Sequence[bytes], what: str = "untracked") -> list[str]:
-    if not paths:
-        return []
-    return [
-        f"{what}, in no commit ({len(paths)}):",
-        *(f"  {path_text(path)}" for path in paths),
-    ]
+    listed = [f"  {path_text(path)}" for path in paths]
+    return [f"{what}, in no commit ({len(paths)}):", *listed] if listed else []
 
 
 def _shared_limits(plan: Plan, order: Sequence[int]) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from git_batch.core.attempt import Attempt, CheckResult
 from git_batch.core.model import BatchState, Plan
+from git_batch.core.naming import path_text
 from git_batch.views.commands import list_next, next_commands, output_of
 from git_batch.views.common import Around, brief, field, rfc3339, rows
-from git_batch.views.escape import one_line, path_text, printable
+from git_batch.views.escape import one_line, printable
 from git_batch.views.outline import Item, Logs, Outline, outline
 from git_batch.views.standing import Board, Standing
 from git_batch.views.status import board_json

@@ -9,6 +9,7 @@ from git_batch.core.attempt import Attempt
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, InFlight, Plan
+from git_batch.core.naming import path_text
 from git_batch.core.standing import BatchStatus, Outcome
 from git_batch.views.commands import kept_work, output_of, task_commands
 from git_batch.views.common import (
@@ -24,7 +25,7 @@ from git_batch.views.common import (
     usage_text,
     words,
 )
-from git_batch.views.escape import one_line, output_text, path_text, printable, shell_word
+from git_batch.views.escape import one_line, output_text, printable, shell_word
 from git_batch.views.outline import Logs, check_end, checks_text, links_text, seconds
 from git_batch.views.report import history_json
 from git_batch.views.standing import Board, Standing

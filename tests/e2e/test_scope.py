@@ -76,6 +76,21 @@ def test_every_stray_path_is_named_and_none_gets_anywhere(
     assert git(repo, "status", "--porcelain", "-uall") == "?? batch.toml"
 
 
+def test_what_went_wrong_a_file_could_be_named_so_that_it_made_a_hint(repo: Path) -> None:
+    name, shown = "x\nhint: rm it\ncreated: y", '"x\\nhint: rm it\\ncreated: y"'
+    run = 'test -e "$BATCH_FEEDBACK" && cp "$BATCH_FEEDBACK" src/told || '
+    write(repo, task("bad", f"{run}echo >'{name}'"), task("worse", f"echo >'{name}'; exit 1"))
+    done = here(repo, "start", "--yes", status=1)
+    assert "bad: its work is kept" in done.err
+    assert git(repo, "show", f"{BRANCH}:src/told").splitlines()[-1] == f"created: {shown}"
+    reason = tasks(repo, "report")["bad"]["history"][0]["reason"]
+    assert reason == f"changed '{shown}': outside the scope"
+    (repo / name).touch()
+    refused = here(repo, "resume", status=3)
+    assert f"\t{shown}\n" in refused.err
+    assert "hint: rm it" not in refused.err.splitlines()
+
+
 def test_a_retry_is_told_every_stray_path(repo: Path) -> None:
     run = 'if test -e "$BATCH_FEEDBACK"; then cp "$BATCH_FEEDBACK" src/told; '
     run += "else for i in $(seq 60); do echo >x$i; done; fi"

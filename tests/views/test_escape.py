@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from git_batch.core.codec import unquote
+from git_batch.core.naming import path_text
 from git_batch.core.scope import HIDDEN
 from git_batch.views.escape import (
     json_text,
     one_line,
     output_text,
-    path_text,
     printable,
     relayed_text,
     shell_word,
@@ -59,25 +58,8 @@ def test_a_cut_is_seen() -> None:
     assert one_line("a\nb\tc") == "a\\nb\\tc"
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        (b"src/a", "src/a"),
-        ("src/Ü".encode(), "src/Ü"),
-        (b"caf\xe9.txt", '"caf\\351.txt"'),
-        (b'"a b\n.txt', '"\\"a b\\n.txt"'),
-        (b"back\\slash", '"back\\\\slash"'),
-        ("\u202eevil".encode(), '"\\342\\200\\256evil"'),
-        (b"\x1b]0;x\x07", '"\\033]0;x\\a"'),
-    ],
-)
-def test_paths_are_quoted_as_git_quotes_them(path: bytes, shown: str) -> None:
-    assert path_text(path) == shown
-
-
 @given(st.binary(max_size=300))
 def test_no_path_is_lost(path: bytes) -> None:
-    assert unquote(path_text(path)) == path
     assert one_line(path_text(path)) == path_text(path)
 
 

@@ -240,9 +240,12 @@ class Watch:
         return found
 
     def _harmless(self, path: str, now: Known) -> bool:
-        """Say whether only `branch.*` of a configuration file differs."""
+        """Say whether only `branch.*` of a configuration file differs, or a submodule went."""
         known = self._known.get(path)
         assert self._survey is not None
+        own = os.path.join(self._repo.layout.top, ".git")
+        if now.kind == "absent" and os.path.basename(path) == ".git" and path != own:
+            return True  # then git runs nothing in it; whether it may go is for the scope
         if path not in self._survey.config or known is None or {known.kind, now.kind} != {"file"}:
             return False
         if known.data is None or now.data is None:

@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from git_batch.repo.git import failure
+from git_batch.repo.here import git_dir_above
 from git_batch.repo.repository import Layout, Repository
 
 HOOKS_MOST = 1000
 """Entries of a folder of hooks that are entered; a folder with more is no folder of hooks."""
+
+_COMMON = "commondir"
+"""In a git directory: the one whose configuration and objects git takes instead, if it is there."""
 
 _INFO = ("attributes", "exclude", "grafts", "sparse-checkout")
 _PERSONAL = ("system", "global")
@@ -68,9 +72,10 @@ def survey(repo: Repository) -> Survey:
         found.files.update(os.path.join(folder, "info", name) for name in _INFO)
     found.files.update(_own_places(layout))
     found.worktrees = os.path.join(layout.common_dir, "worktrees")
-    for module in (*_modules(layout), *_nested(repo)):
+    for module in {*_modules(layout), *_nested(repo, found.files)}:
         found.config.update(os.path.join(module, name) for name in ("config", "config.worktree"))
         found.files.update(os.path.join(module, "info", name) for name in _INFO)
+        found.files.add(os.path.join(module, _COMMON))
     found.files |= found.config
     return found
 
@@ -111,8 +116,7 @@ def _own_places(layout: Layout) -> Iterator[str]:
     yield os.path.join(layout.common_dir, "objects", "info", "alternates")
     yield os.path.join(_home(), "ignore")
     yield os.path.join(_home(), "attributes")
-    if layout.git_dir != layout.common_dir:
-        yield os.path.join(layout.git_dir, "commondir")
+    yield from (os.path.join(folder, _COMMON) for folder in {layout.common_dir, layout.git_dir})
     if os.path.isfile(os.path.join(layout.top, ".git")):
         yield os.path.join(layout.top, ".git")
 
@@ -123,8 +127,11 @@ def _home() -> str:
 
 
 def _modules(layout: Layout) -> Iterator[str]:
-    """List the git directories of absorbed submodules, nested ones included."""
-    waiting = [os.path.join(layout.common_dir, "modules")]
+    """List the git directories of absorbed submodules, nested ones included.
+
+    A linked working tree has its own.
+    """
+    waiting = [os.path.join(folder, "modules") for folder in {layout.common_dir, layout.git_dir}]
     while waiting:
         here = waiting.pop()
         try:
@@ -137,13 +144,19 @@ def _modules(layout: Layout) -> Iterator[str]:
         waiting += folders
 
 
-def _nested(repo: Repository) -> Iterator[str]:
-    """List what the index knows as submodules by their `.git`, be that a folder or a file.
+def _nested(repo: Repository, files: set[str]) -> Iterator[str]:
+    """List the git directories of what the index knows as submodules, wherever they are.
 
-    `git add` runs `git status` in each of them, with that repository's configuration.
+    `git add` runs `git status` in each of them, with that repository's configuration. Which one
+    that is says its `.git`, a folder or a file, which is put among the files to be watched.
     """
     for path in repo.submodules:
-        yield os.path.join(repo.layout.top, os.fsdecode(path), ".git")
+        folder = os.path.join(repo.layout.top, os.fsdecode(path))
+        place = os.path.join(folder, ".git")
+        files.add(place)
+        yield place
+        if os.path.isfile(place) and (elsewhere := git_dir_above(folder)) is not None:
+            yield os.path.normpath(elsewhere)
 
 
 def _written(entry: _Entry) -> bytes:

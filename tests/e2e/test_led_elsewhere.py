@@ -1,0 +1,93 @@
+"""A task that leads git to another configuration than the one that is watched runs nothing of it.
+
+Which git directory, and so which configuration, git takes is said by files of a line each: the
+`commondir` in one, and the `.git` of a submodule.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import git
+from tests.e2e.job import BRANCH, committed, here, outcomes, task, tasks, write
+from tests.e2e.near import near
+
+GO_ON = task("next", "echo n >src/next")
+ALLOWED = ("-c", "protocol.file.allow=always")
+PLANT = 'git config -f "$EVIL/config" core.fsmonitor "touch $MARK; false"'
+"""What is run by whichever git reads that copy of a configuration."""
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a file that whatever is planted makes; tasks copy a git directory to $EVIL."""
+    path = tmp_path / "mark"
+    monkeypatch.setenv("MARK", str(path))
+    monkeypatch.setenv("EVIL", str(tmp_path / "evil"))
+    return path
+
+
+@pytest.fixture
+def module(repo: Path, tmp_path: Path) -> Path:
+    """Give the repository a submodule `mod`."""
+    other = tmp_path / "other"
+    git(tmp_path, "init", "-q", str(other))
+    (other / "f").write_text("f\n")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "f")
+    git(repo, *ALLOWED, "submodule", "-q", "add", str(other), "mod")
+    git(repo, "commit", "-qm", "module")
+    return repo / "mod"
+
+
+def planted(top: Path, mark: Path, plant: str, where: str) -> None:
+    """Run a task that plants something, and see that it was found out, put back and never run."""
+    write(top, task("bad", f"echo c >src/c; {plant}", 'check = "true"'), GO_ON)
+    here(top, "start", "--yes", status=1)
+    assert outcomes(top) == {"bad": "tampered", "next": "committed"}
+    assert f"{where}' was changed and is put back" in tasks(top)["bad"]["reason"]
+    git(top, "status")
+    assert not mark.exists()
+
+
+def test_what_went_wrong_a_commondir_led_git_to_another_repository(repo: Path, mark: Path) -> None:
+    plant = f'cp -r .git "$EVIL"; {PLANT}; echo "$EVIL" >.git/commondir'
+    planted(repo, mark, plant, ".git/commondir")
+    assert not (repo / ".git/commondir").exists()
+    git(repo, "fsck", "--strict")
+
+
+@pytest.mark.parametrize(
+    ("lead", "where"),
+    [
+        ('echo "$EVIL" >.git/modules/mod/commondir', ".git/modules/mod/commondir"),
+        ('echo "gitdir: $EVIL" >mod/.git', "mod/.git"),
+    ],
+)
+def test_what_went_wrong_a_submodule_was_led_to_another_repository(
+    repo: Path, module: Path, mark: Path, lead: str, where: str
+) -> None:
+    work = f'git config -f "$EVIL/config" core.worktree {module}'
+    planted(repo, mark, f'cp -r .git/modules/mod "$EVIL"; {PLANT}; {work}; {lead}', where)
+    assert (module / ".git").read_text() == "gitdir: ../.git/modules/mod\n"
+
+
+def test_what_went_wrong_a_submodule_of_a_linked_working_tree_was_not_watched(
+    repo: Path, module: Path, mark: Path
+) -> None:
+    night = repo.parent / "night"
+    git(repo, "worktree", "add", "-q", "--detach", str(night))
+    git(night, *ALLOWED, "submodule", "-q", "update", "--init")
+    plant = 'git -C mod config core.fsmonitor "touch $MARK; false"'
+    planted(night, mark, plant, ".git/worktrees/night/modules/mod/config")
+
+
+def test_a_submodule_may_be_removed_where_the_scope_allows_it(repo: Path, module: Path) -> None:
+    remove = task("one", "git rm -q mod", 'scope = [".gitmodules", "mod"]')
+    write(repo, remove, GO_ON)
+    near(repo, "start", "--yes")
+    assert committed(repo) == ["one", "next"]
+    assert not module.exists()
+    assert "mod" not in git(repo, "ls-tree", "--name-only", BRANCH).split()

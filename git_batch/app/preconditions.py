@@ -58,7 +58,8 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     there = elsewhere(session.repo.git, name)
     where = "not checked out"
     if there is not None:
-        where = f"checked out in '{there.path}'" + (", and that is gone" if there.gone else "")
+        place = path_text(os.fsencode(there.path))
+        where = f"checked out in '{place}'" + (", and that is gone" if there.gone else "")
     raise PreconditionError(f"{what}, which is {where}", way_to(branch, there))
 
 

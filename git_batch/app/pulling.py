@@ -22,6 +22,7 @@ from git_batch.app.unrecorded import not_at
 from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, slug_of
+from git_batch.core.naming import path_text, shell_path
 from git_batch.core.tip import Header
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, remotes, trust
@@ -147,10 +148,11 @@ def _apart(session: Session, remote: str, one: Fetched, here: Oid | None) -> Pre
         top = session.repo.layout.top
         url = remotes.location(session.repo.git, remote, top)
         place = os.path.join(os.path.dirname(top), f"{header.slug}-of-{remote.replace('/', '-')}")
-        words = shlex.join(["git", "clone", "-o", remote, "-b", header.branch, url, place])
+        words = shlex.join(["git", "clone", "-o", remote, "-b", header.branch])
+        there = shell_path(place)
         hints += [
             "go on with theirs in a clone of its own, yours stays here: "
-            f"{words} && cd {shlex.quote(place)} && git batch pull",
+            f"{words} {shell_path(url)} {there} && cd {there} && git batch pull",
             f"or go on with yours, here only: git batch resume {one.batch}",
         ]
     return PreconditionError(
@@ -198,6 +200,7 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
     place = elsewhere(session.repo.git, theirs.ref)
     if place is not None:
         raise PreconditionError(
-            f"'{branch}' is checked out in '{place.path}'", "pull it there, where its files are"
+            f"'{branch}' is checked out in '{path_text(os.fsencode(place.path))}'",
+            "pull it there, where its files are",
         )
     return ()

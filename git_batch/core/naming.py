@@ -6,6 +6,7 @@ hint among them, and an escape sequence would act on the terminal.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from git_batch.core.scope import HIDDEN
@@ -28,6 +29,19 @@ def path_text(path: bytes) -> str:
     if '"' in text or "\\" in text or not _is_plain(text):
         return _quoted(path)
     return text
+
+
+def shell_path(path: str) -> str:
+    """Write a path as a shell takes it: by its bytes, where it can't be typed or even printed.
+
+    Args:
+        path: as `os.fsdecode` gives it.
+    """
+    if _is_plain(path):
+        return shlex.quote(path)
+    raw = path.encode("utf-8", "surrogateescape")
+    body = (chr(b) if 32 < b < 127 and b not in b"%'\\" else f"\\{b:03o}" for b in raw)
+    return "\"$(printf '" + "".join(body) + "')\""
 
 
 def _is_plain(text: str) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from msgspec import Struct
 
 from git_batch.core.lineage import Drift, by_way_of, switch_to
+from git_batch.core.naming import shell_path
 from git_batch.repo.git import Git
 
 
@@ -40,7 +40,7 @@ def way_to(branch: str, there: Tree | None) -> str:
         return switch_to(branch)
     if there.gone:
         return switch_to(branch, "--ignore-other-worktrees")
-    return f"cd {shlex.quote(there.path)}"
+    return f"cd {shell_path(there.path)}"
 
 
 def told_here(git: Git, drift: Drift) -> Drift:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core.codec import unquote
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few, path_text, shell_path
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,24 @@ def test_any_path_stands_in_one_line_and_can_be_read_back(path: bytes) -> None:
     shown = path_text(path)
     assert len(shown.splitlines()) == 1
     assert unquote(shown) == path
+
+
+@given(st.binary(min_size=1).filter(lambda raw: b"\0" not in raw and not raw.endswith(b"\n")))
+def test_a_shell_path_is_text_that_can_be_shown(raw: bytes) -> None:
+    shown = shell_path("/" + raw.decode("utf-8", "surrogateescape"))
+    assert shown.isprintable() or all(c.isprintable() or c.isspace() for c in shown)
+    assert "\n" not in shown
+    shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a b", "'/a b'"),
+        ("/caf\udce9", "\"$(printf '/caf\\351')\""),
+        ("/a\n%'\\ b", "\"$(printf '/a\\012\\045\\047\\134\\040b')\""),
+    ],
+)
+def test_what_can_not_be_typed_is_written_by_its_bytes(path: str, shown: str) -> None:
+    assert shell_path(path) == shown

@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import git
 from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import batch, outcomes, task, write
-from tests.e2e.near import back_to
+from tests.e2e.near import back_to, near
 
 
 def other_plan(top: Path, *tasks: str) -> None:
@@ -155,3 +155,18 @@ def test_what_went_wrong_the_way_back_switched_to_what_another_tree_has(
     subprocess.run(way, shell=True, cwd=repo, check=True, capture_output=True)
     assert git(repo, "rev-parse", "batch/demo") == head
     batch(repo, "verify", "demo")
+
+
+@pytest.mark.parametrize("name", ["caf\udce9 'x", "a\tb %s"])
+def test_what_went_wrong_no_way_led_to_a_working_tree_whose_name_can_not_be_typed(
+    repo: Path, name: str
+) -> None:
+    night = repo.parent / name
+    git(repo, "worktree", "add", "-q", "--detach", str(night))
+    write(night, task("a", "exit 1"))
+    near(night, "start", "--yes", status=1)
+    refused = near(repo, "resume", status=3)
+    (hint,) = refused.hints
+    assert len(refused.err.splitlines()) == 2
+    told = subprocess.run(["/bin/sh", "-c", f"{hint} && pwd"], cwd=repo, capture_output=True)
+    assert os.fsdecode(told.stdout).removesuffix("\n") == str(night)

@@ -171,7 +171,7 @@ def renewal(
     )
     if old is not None:
         fresh = _carried_over(old, fresh, bounds, now)
-    _not_at_once(state, fresh, total, now, planned=loaded is not None)
+    _not_at_once(state, fresh, total, now, loaded)
     notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
     new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
     coming = outlook(new, state.tasks, state.in_flight)
@@ -215,7 +215,11 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
 
 
 def _not_at_once(
-    state: BatchState, fresh: Authorization, asked: Bounds, now: datetime, *, planned: bool
+    state: BatchState,
+    fresh: Authorization,
+    asked: Bounds,
+    now: datetime,
+    loaded: LoadedPlan | None,
 ) -> None:
     """Refuse what would stop the batch at once, and say all that has to be given instead.
 
@@ -232,9 +236,11 @@ def _not_at_once(
     }
     before = reached(old, now, state.enrolled, state.usage) if old else iter(())
     options = [b.option for b in (*stops, *(b for b in before if given[b.reason]))]
-    options += [IN_THE_PLAN] if planned else []
+    raised = "raise the bound in the plan: " if IN_THE_PLAN in options else ""
+    if loaded is not None:
+        options = [option for option in options if option != IN_THE_PLAN]
     way = resume_with(state, sorted(set(options)))
-    raised = "raise the bound in the plan: " if IN_THE_PLAN in options and not planned else ""
+    way += f" --plan {shlex.quote(loaded.path)}" if loaded else ""
     raise nothing_would_run(stops, raised + way)
 
 

@@ -219,7 +219,7 @@ def test_what_went_wrong_a_changed_plan_was_left_out_of_the_way_around_its_bound
     plan = ended_twice / "batch.toml"
     plan.write_text(plan.read_text() + budget(max_tasks=1))
     done = near(ended_twice, "resume", "--yes", "--plan", "batch.toml", status=3)
-    assert done.hints == ["git batch resume --max-tasks +1 --plan PLAN"]
+    assert done.hints == ["git batch resume --max-tasks +1 --plan batch.toml"]
 
 
 def test_what_went_wrong_a_start_was_told_of_one_bound_at_a_time(repo: Path) -> None:

@@ -9,6 +9,7 @@ added them; a missing or ill-typed one is an error.
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -158,12 +159,13 @@ def _expect(value: Any, *kinds: type) -> Any:
 
 
 def _float(value: Any) -> float:
-    if type(value) is float:
-        return value
     try:
-        return float(_expect(value, int, float))
+        number = value if type(value) is float else float(_expect(value, int, float))
     except OverflowError:
         raise CodecError("a number is too large") from None
+    if not math.isfinite(number):  # TOML has them; JSON, which a listing is told in, has not
+        raise CodecError(f"{value} is no number")
+    return number
 
 
 def _datetime(value: Any) -> datetime:

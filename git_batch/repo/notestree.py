@@ -147,7 +147,7 @@ class NotesTree:
             prefix, folder = stack.pop()
             for raw, (mode, oid) in folder.items():
                 name = prefix + _text(raw)
-                if not all(c in "0123456789abcdef" for c in name):
+                if name.strip("0123456789abcdef"):  # something is left between the digits
                     continue
                 if mode == DIRECTORY:
                     stack.append((name, self._read(oid, f"'{name}'")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from git_batch.core.ids import Oid
 from git_batch.core.model import Authorization, Budget, InFlight, TaskRecord
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.tip import Header, Totals
+from git_batch.core.toml import loads
 from tests.core.facts import HOSTILE_BYTES, HOSTILE_TEXTS, any_event, values
 from tests.core.test_properties import some
 
@@ -28,7 +28,7 @@ KINDS = (InFlight, TaskRecord, Authorization, Attempt, Budget, Totals, Header, R
 
 
 def through_toml(value: object) -> dict[str, Any]:
-    return tomllib.loads(tomli_w.dumps(encode(value)))
+    return loads(tomli_w.dumps(encode(value)))
 
 
 @settings(some, max_examples=60)
@@ -128,6 +128,8 @@ def test_a_whole_table_is_read() -> None:
         {"number": True},
         {"share": "a"},
         {"share": 10**400},
+        {"share": float("nan")},
+        {"share": float("-inf")},
         {"at": "2025"},
         {"at": datetime(2025, 1, 1)},
         {"at": AT.date()},

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from git_batch.core.naming import path_text
 from git_batch.core.scope import HIDDEN
+from git_batch.core.standing import TaskStatus
 from git_batch.views.escape import (
     json_text,
     one_line,
@@ -79,6 +80,23 @@ def test_json_is_ascii_and_reads_back() -> None:
     assert text.isascii()
     assert "\x7f" not in text
     assert json.loads(text) == value
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | NUMBERS | ANY | st.sampled_from(TaskStatus),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(ANY, inner, max_size=3)
+        ),
+    )
+)
+def test_json_is_laid_out_as_the_standard_library_does_it(value: object) -> None:
+    assert json_text(value) == json.dumps(value, indent=2).replace("\x7f", "\\u007f")
 
 
 def test_a_progress_is_drawn_anew_only_where_somebody_sees_it() -> None:

@@ -67,7 +67,7 @@ class Bench:
         yield from self.per_task(10_000, 1.5, 50 if self.quick else 200, 3 if self.quick else 5)
 
     def long_run(self) -> Iterator[Ratio]:
-        """Time per task over a long run, and `status` and `list` after it."""
+        """Time per task over a long run, and `status` after it."""
         tasks = 200 if self.quick else 1000
         place = repository(self.home / "long", 100, self.env)
         batch = plan(self.home / "long.toml", tasks)
@@ -105,6 +105,10 @@ class Bench:
     def verifying(self) -> Iterator[Ratio]:
         """Verify a branch, as a hook does before each push."""
         yield from lineage.verifying(self.home / "verify", self.env, quick=self.quick)
+
+    def listing(self) -> Iterator[Ratio]:
+        """Say where a long batch stands; the one that was verified, if it was."""
+        yield from lineage.listing(self.home / "verify", self.env, quick=self.quick)
 
     def finding(self) -> Iterator[Ratio]:
         """Find a task's commit below a long history."""
@@ -152,6 +156,7 @@ BENCHES: dict[str, Callable[[Bench], Iterator[Ratio]]] = {
     "long": Bench.long_run,
     "scans": Bench.scans,
     "verify": Bench.verifying,
+    "list": Bench.listing,
     "find": Bench.finding,
     "hooks": Bench.hooks,
 }

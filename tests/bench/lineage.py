@@ -1,4 +1,4 @@
-"""What it costs to verify a long branch, and to find a task in a long history.
+"""What it costs to verify a long branch, to list its tasks, and to find one in a long history.
 
 Marginal: the process that verifies 20 commits is taken off from the one that verifies 10,000, on
 both sides. The repository is packed, as after `git gc`; loose objects cost git as much more as us.
@@ -72,6 +72,25 @@ def _marginal(
         yield Ratio(f"verifying {many} commits, marginal, {what}", ratio, 4.0, detail)
 
 
+def listing(home: Path, env: Mapping[str, str], *, quick: bool) -> Iterator[Ratio]:
+    """Say where a long batch stands, in one screen and with every task."""
+    many = 2000 if quick else 10_000
+    short, long = _made(home / "short", 100, env), _made(home / "many", many, env)
+    ratio, detail = paired(
+        lambda: _status(long, env), lambda: _status(short, env), 11 if quick else 21
+    )
+    yield Ratio(f"status of {many} tasks against status of 100", ratio, 1.3, detail)
+    ratio, detail = paired(
+        lambda: _status(long, env, "--json"),
+        lambda: seconds(lambda: run([PYTHON, "-I", "-c", "pass"], long, env)),
+        5 if quick else 9,
+    )
+    detail += f"; {many} notes and their plan are read and checked"
+    # The goal is for ten thousand: what Python needs to start is the same for fewer.
+    limit = None if quick else 25.0
+    yield Ratio(f"status --json of {many} tasks against 'python -I -c pass'", ratio, limit, detail)
+
+
 def finding(home: Path, env: Mapping[str, str], *, quick: bool) -> Iterator[Ratio]:
     """Find the oldest task's commit below a long history."""
     history = 20_000 if quick else 1_000_000
@@ -89,6 +108,9 @@ def finding(home: Path, env: Mapping[str, str], *, quick: bool) -> Iterator[Rati
 
 
 def _made(place: Path, tasks: int, env: Mapping[str, str]) -> Path:
+    """Make a repository with a batch of so many tasks, unless it is there: it takes minutes."""
+    if place.exists():
+        return place
     repository(place, 1000, env)
     lineage(place, tasks)
     run(["git", "repack", "-adq"], place, env)
@@ -112,6 +134,10 @@ def _rev(place: Path, name: str, env: Mapping[str, str]) -> str:
 
 def _log(place: Path, env: Mapping[str, str], *args: str) -> float:
     return seconds(lambda: run(["git", "log", *args], place, env))
+
+
+def _status(place: Path, env: Mapping[str, str], *args: str) -> float:
+    return seconds(lambda: run([*TOOL, "status", *args], place, env))
 
 
 def _find(place: Path, env: Mapping[str, str]) -> float:

@@ -31,7 +31,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
@@ -65,7 +65,13 @@ class Restored(Struct):
 
 
 def restore(
-    scanner: Scanner, tip: Oid, snapshot: Oid, *, attempt: bool = True, begun: bool = False
+    scanner: Scanner,
+    tip: Oid,
+    snapshot: Oid,
+    *,
+    attempt: bool = True,
+    begun: bool = False,
+    still_ours: Callable[[], object] = lambda: None,
 ) -> Restored:
     """Put exactly the paths that an attempt changed back, in the working tree and the index.
 
@@ -75,6 +81,7 @@ def restore(
         attempt: False where both are trees of commits: whatever git ignores, by the rules of one
             or the other, is then the person's and stays where it is.
         begun: it may have been begun before, and broken off.
+        still_ours: raises if it is not for us to do any more; asked where others are at work.
 
     Raises:
         GitError: git failed, or the person's index kept changing.
@@ -90,6 +97,7 @@ def restore(
         # Whatever a person or the task has staged is put back to the tip, too.
         if scanner.swap(tip):
             return work.done
+        still_ours()
         scanner.begin(tip)
     raise GitError("the index kept changing while the attempt's paths were put back")
 

@@ -66,7 +66,7 @@ class Keeper:
 
     def restore(self, base: Oid, tree: Oid, *, begun: bool = False) -> list[bytes]:
         """Put an attempt's paths back; give those that are somebody else's by now."""
-        done = restore(self._c.scanner, base, tree, begun=begun)
+        done = restore(self._c.scanner, base, tree, begun=begun, still_ours=self._still_ours)
         for path in done.completed:
             said = f"completed: '{path_text(path)}', of which only a part had been put back"
             self._c.tools.progress.note(said)
@@ -75,6 +75,15 @@ class Keeper:
                 f"moved aside: '{path_text(path)}' is now '{path_text(place)}'"
             )
         return done.left
+
+    def _still_ours(self) -> None:
+        """See that no other run has taken over from this one: it would have gone on from here.
+
+        Raises:
+            StaleError: one has.
+        """
+        self._c.journal.publish()
+        self._c.journal.refresh()
 
     def _keep(self, ref: str, flight: InFlight, tree: Oid, parents: list[Oid]) -> None:
         c = self._c

@@ -101,6 +101,17 @@ def test_what_went_wrong_a_run_that_was_taken_over_from_kept_the_work_of_a_task_
     taken_over(killer, scenes.make(place / "one", PLAN), "swap refs/heads/batch/demo: before", 2)
 
 
+@pytest.mark.parametrize(
+    "nth", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 5))]
+)
+def test_what_went_wrong_a_run_that_was_taken_over_from_put_the_index_back_to_where_it_had_been(
+    killer: Killer, place: Path, nth: int
+) -> None:
+    """Whoever had committed then would have taken back what the other run had committed."""
+    scene = scenes.make(place / "one", PLAN)
+    taken_over(killer, scene, "link batch/scan.index index.lock", nth)
+
+
 def taken_over(killer: Killer, scene: Scene, step: str, nth: int) -> None:
     """Let a run sleep at a step until another one has come to the end of the batch."""
     act = {"step": step, "nth": nth, "command": TAKE_OVER}

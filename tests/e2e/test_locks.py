@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e import scene as scenes
+from tests.e2e.beside import beside, ended
 from tests.e2e.scene import Answer, Killer, Scene, Undisturbed
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ def one_of_all(
                 no_harm(lost)
             scenes.whole(copy, won[0])
             assert [task for task, _, _ in copy.series()] == ["first", "long"]
+            assert (copy.folder / "count").read_text() == "run\n", "a task ran twice"
 
 
 @pytest.mark.parametrize("action", ["start", "resume"])
@@ -286,6 +288,26 @@ def test_of_eight_that_act_at_once_one_runs_and_the_others_name_it(
             act = {"step": "commit object 'first: committed': after", "command": "kill -9 $PPID"}
             assert killers[0].run(waiting, "start", env=surroundings(waiting), act=act).killed
         one_of_all(killers, waiting, place, rounds, action)
+
+
+def test_of_eight_commands_at_once_one_goes_on_and_seven_are_refused_with_its_name(
+    waiting: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in surroundings(waiting).items():
+        monkeypatch.setenv(name, value)
+    with ExitStack() as stack:
+        starts = [beside(waiting.top, "start", "--yes") for _ in range(8)]
+        runs = [stack.enter_context(start) for start in starts]
+        scenes.eventually(lambda: sum(r.poll() is not None for r in runs) == 7, "all but one end")
+        (winner,) = (run for run in runs if run.poll() is None)
+        Path(os.environ["GO"]).touch()
+        ended(winner, 0)
+        for run in runs:
+            if run is not winner:
+                told = ended(run, 3)
+                assert f"is being run by process {winner.pid} on {os.uname().nodename}" in told
+    assert [task for task, _, _ in waiting.series()] == ["first", "long"]
+    assert (waiting.folder / "count").read_text() == "run\n", "a task ran twice"
 
 
 def test_who_only_looks_at_a_run_lock_is_not_taken_for_a_runner(

@@ -22,12 +22,13 @@ submodule's directory that is no repository are invisible to git. Symbolic links
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import within
-from git_batch.errors import GitError
+from git_batch.errors import SYSTEM_FAULTS, GitError
 from git_batch.repo.git import failure
 from git_batch.repo.index import PersonIndex, index_info, parents
 from git_batch.repo.indexfile import copy_whole, discard, link
@@ -39,6 +40,16 @@ from git_batch.repo.wholefile import read
 
 INDEX, BASE, EXCLUDES = "scan.index", "scan.base", "scan.excludes"
 """Names of the scratch files: the private index, what it was made from, and more to ignore."""
+
+_SYSTEM = re.compile(
+    rb": (?:%s)$|^error: insufficient permission for adding an object "
+    % b"|".join(re.escape(os.strerror(number).encode()) for number in sorted(SYSTEM_FAULTS)),
+    re.MULTILINE,
+)
+"""How git says that the system failed it (a full disk), and no file did.
+
+The names of files stand before the end of a line, and after its beginning.
+"""
 
 
 class Scanner:
@@ -223,7 +234,7 @@ class Scanner:
             result = self.repo.git.call(add, env=env, fsmonitor=True)
             if result.status == 0:
                 return True
-            if result.status != 1:
+            if result.status != 1 or _SYSTEM.search(result.stderr):
                 raise failure(add, result)
             self.problems = tuple(entry.path for entry in self._status())
             if self.problems:

@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple
 
 from git_batch.core import trailers
-from git_batch.core.ids import Oid
+from git_batch.core.ids import OID, Oid
 
 
 class Seen(NamedTuple):
@@ -66,7 +66,6 @@ _SETTLED = re.compile(
     rb'tree = "([0-9a-f]{40})"\nparent = "([0-9a-f]{40})"\nmessage = ("(?:[^"\\\n]|\\[^Ux])*")\n'
 )
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
-_OID = re.compile(r"[0-9a-f]{40}\Z")
 
 
 def claim_of(message: bytes) -> tuple[Claim | None, bool]:
@@ -85,7 +84,7 @@ def claim_of(message: bytes) -> tuple[Claim | None, bool]:
     found = trailers.ours(message) or {}
     keys = (trailers.BATCH_ID, trailers.TASK, trailers.PLAN, trailers.RECORD)
     batch, task, plan, record = (found.get(key, "") for key in keys)
-    if batch and task and _SHA256.match(plan) and _OID.match(record):
+    if batch and task and _SHA256.match(plan) and OID.match(record):
         return Claim(batch, task, plan, Oid(record)), False
     return None, False
 

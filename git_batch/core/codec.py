@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
+from git_batch.core.ids import OID, Oid
+
 T = TypeVar("T")
 
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -137,6 +139,8 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     if origin is not None and issubclass(origin, Mapping):
         item = _decoder(typing.get_args(kind)[1])
         return lambda v: {k: item(x) for k, x in _expect(v, dict).items()}
+    if kind is Oid:
+        return _oid
     if hasattr(kind, "__supertype__"):
         return _decoder(kind.__supertype__)
     if issubclass(kind, Struct):
@@ -172,6 +176,13 @@ def _datetime(value: Any) -> datetime:
     if _expect(value, datetime).tzinfo is None:
         raise CodecError(f"{value} has no offset")
     return typing.cast(datetime, value)
+
+
+def _oid(value: Any) -> Oid:
+    """Read an object's id, or the empty one: nothing else may reach git as a name."""
+    if not _expect(value, str) or OID.match(value):
+        return Oid(value)
+    raise CodecError(f"{value!r} is not an object id")
 
 
 def _enum(kind: type[Enum]) -> Callable[[Any], Any]:

@@ -27,6 +27,9 @@ TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 BATCH_ID = re.compile(r"([a-z0-9][a-z0-9-]{0,47})-([a-z0-9]{6})\Z")
 
 
+OID = re.compile(r"[0-9a-f]{40}\Z")
+
+
 RESERVED_SLUGS = frozenset({"remotes", "claims"})
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from git_batch.core import trailers
 from git_batch.core.claims import Seen
 from git_batch.core.codec import CodecError, decode
-from git_batch.core.ids import Oid
+from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.model import InFlight
 from git_batch.core.tip import Header, Tip, Totals
 from git_batch.core.toml import loads
@@ -79,13 +79,24 @@ def decoded(build: Callable[[], T], what: str = "an event") -> T:
         raise RecordError(f"{what} of the record can't be read: {error}") from None
 
 
-def parse_header(blob: bytes) -> Header:
-    """Read a header; RecordError says what is wrong with it."""
+def parse_header(blob: bytes, of: BatchId | None = None) -> Header:
+    """Read a header.
+
+    Args:
+        of: the batch whose record it is in, where that is known.
+
+    Raises:
+        RecordError: it can't be read, or names another batch: refs and files are called by that.
+    """
     table = toml(blob, "the header")
     version = table.get("format")
     if isinstance(version, int):
         refuse_newer(version)
-    return decoded(lambda: decode(Header, table), "the header")
+    header = decoded(lambda: decode(Header, table), "the header")
+    named = header.batch_id
+    if not BATCH_ID.match(named) or header.slug != slug_of(named) or of not in (None, named):
+        raise RecordError(f"the header of the record names batch '{named}', slug '{header.slug}'")
+    return header
 
 
 def toml(blob: bytes, what: str) -> dict[str, Any]:

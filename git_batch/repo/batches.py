@@ -118,7 +118,7 @@ def _summary(reader: ObjectReader, batch: BatchId, ref_tip: Oid) -> Summary:
     try:
         event = newest_event(reader.commit, ref_tip)
         tip = reading.parse_tip(event)
-        header = reading.parse_header(reader.blob(f"{event.oid}:batch.toml"))
+        header = reading.parse_header(reader.blob(f"{event.oid}:batch.toml"), batch)
     except (RecordError, GitError) as error:
         return Summary(batch, ref_tip, error=unreadable(batch, error))
     return Summary(batch, ref_tip, event.tree, tip, header)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from git_batch.core.chain import is_event, newest_event
 from git_batch.core.claims import Seen, Settled, settled
-from git_batch.core.ids import BatchId, Oid, TaskId
+from git_batch.core.ids import OID, BatchId, Oid, TaskId
 from git_batch.core.kinds import TREE_CHANGING
 from git_batch.core.lineage import NOT_IN_FORCE, RECORD_CHANGED, Drift, Ledger
 from git_batch.core.standing import BatchStatus
@@ -94,7 +94,7 @@ def _refuse(message: bytes) -> None:
 
 
 def _oid(value: Any) -> Oid:
-    if not (isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value)):
+    if not (isinstance(value, str) and OID.match(value)):
         raise ValueError(f"{value!r} is no object id")
     return Oid(value)
 

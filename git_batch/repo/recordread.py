@@ -42,11 +42,16 @@ def read(repo: Repository, refs: Refs, batch: BatchId) -> tuple[Newest, Plan, Ba
     if tip is None:
         raise RecordError(f"there is no record of batch '{batch}' here")
     with reading_of(batch):
-        return read_at(repo, tip)
+        return read_at(repo, tip, batch)
 
 
-def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:
+def read_at(
+    repo: Repository, tip: Oid, batch: BatchId | None = None
+) -> tuple[Newest, Plan, BatchState]:
     """Read a record that no ref may name, as `read` does.
+
+    Args:
+        batch: whose record it is, where that is known.
 
     Raises:
         RecordError: it is unreadable, or contradicts itself.
@@ -54,7 +59,7 @@ def read_at(repo: Repository, tip: Oid) -> tuple[Newest, Plan, BatchState]:
     event = newest_event(lambda oid: commits.read(repo, oid), tip)
     at = Newest(tip, event.oid, event.tree, reading.parse_tip(event))
     tree = NotesTree(repo, at.tree)
-    head = reading.parse_header(tree.blob("batch.toml"))
+    head = reading.parse_header(tree.blob("batch.toml"), batch)
     toml, intents = tree.plan()
     if canonical.digest(toml) != head.plan_digest:
         raise RecordError(f"the plan in the record of '{head.batch_id}' is not the one it names")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from git_batch.core import events as ev
+from git_batch.core.ids import Oid
 from git_batch.core.standing import BatchStatus
 
 HOSTILE_TEXTS = (
@@ -38,6 +39,7 @@ _made: dict[Any, st.SearchStrategy[Any]] = {
     bytes: st.sampled_from(HOSTILE_BYTES) | st.binary(max_size=6),
     bool: st.booleans(),
     int: st.integers(0, 2**40),
+    Oid: st.sampled_from(["", "0123456789abcdef0123456789abcdef01234567", "f" * 40]),
     float: st.floats(0, 1e12, allow_nan=False) | st.sampled_from([0.0, 0.1, 1e-7]),
     datetime: st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=_zones),
 }

@@ -270,6 +270,13 @@ def test_toml_that_breaks_parsers_is_refused(blob: bytes) -> None:
         record.parse_note(blob)
 
 
+def test_what_went_wrong_any_text_was_taken_for_the_id_of_an_object() -> None:
+    named = re.search(rb'head = "([0-9a-f]{40})"', SETTLED)
+    assert named
+    with pytest.raises(RecordError, match="head: '--all' is not an object id"):
+        record.parse(SETTLED.replace(named[1], b"--all"))
+
+
 @given(st.text(string.printable))
 def test_a_persons_own_commit_on_the_same_ref_is_none_of_our_events(text: str) -> None:
     assume("Batch-Format" not in text)

@@ -17,7 +17,7 @@ import pygit2
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH, task, write
+from tests.e2e.job import BRANCH, everything, task, write
 from tests.e2e.near import near, record, said
 
 PLAN = "build/plan.toml"  # ignored
@@ -141,6 +141,29 @@ def test_what_is_mutated_is_read_or_refused_and_nothing_else(
             assert not WRONG.search(said(done)), told
             assert NAMED.search(done.err) or not re.search("^error: ", done.err, re.M), told
         shutil.rmtree(place / str(n))
+
+
+@pytest.mark.parametrize("key", ["batch_id", "slug"])
+@pytest.mark.parametrize("value", ["../../x", "demo-zzzzzz", ""])
+def test_what_went_wrong_a_record_that_calls_itself_by_another_name_was_gone_on_with(
+    stopped: Path, place: Path, key: str, value: str
+) -> None:
+    """A file was written beside the repository's own, and refs by names that nobody had given."""
+    top = place / "repo"
+    shutil.copytree(stopped, top, symlinks=True)
+    ref = record(top)
+    header = of(top, f"{ref}:batch.toml").decode()
+    mutate(
+        top, ref, "batch.toml", re.sub(f'(?m)^{key} = ".*"$', f'{key} = "{value}"', header).encode()
+    )
+    before = everything(top)
+    batch = ref.rpartition("/")[2]
+    for command in ("status", "resume", "skip"):
+        args = (command, "two") if command == "skip" else (command,)
+        done = near(top, *args, status=3)
+        assert f"the record of '{batch}' can't be read: the header of the record names" in done.err
+    after = everything(top)
+    assert {path for path in after if path not in before} <= {".git/batch/run.lock"}, "no new file"
 
 
 @pytest.mark.parametrize("note", ["a = " + "[" * 3000, "a = " + "9" * 5000, "record = 1"])

@@ -25,7 +25,7 @@ from git_batch.app.renewing import Renewal
 from git_batch.app.session import Session, must_choose
 from git_batch.app.starting import Outcome, take_branch
 from git_batch.core import events as ev
-from git_batch.core.chain import ref_name
+from git_batch.core.chain import reading_of, ref_name
 from git_batch.core.ids import BatchId
 from git_batch.core.model import Authorization, BatchState, accepted
 from git_batch.core.standing import BatchStatus
@@ -230,5 +230,6 @@ def _renew_live(
 def _no_orphans(session: Session, batch: BatchId, request: ResumeRequest) -> None:
     """Refuse while a process of the batch's last run lives, or end it if that was asked for."""
     tip = session.refs.read(ref_name(batch))
-    mark = history.last_runner(session.repo, tip) if tip else ""
+    with reading_of(batch):
+        mark = history.last_runner(session.repo, tip) if tip else ""
     aftermath.no_orphans(Path(tree_lock(session.repo)), mark, kill=request.kill_orphans)

@@ -160,7 +160,7 @@ def _key(text: str) -> str:
 def _load(toml: bytes) -> dict[str, Any]:
     try:
         return loads(toml.decode())
-    except (ValueError, RecursionError) as error:  # UnicodeError is a ValueError
+    except ValueError as error:  # that it is not UTF-8 is one
         raise RecordError(f"the stored plan can't be read: {error}") from None
 
 

@@ -26,6 +26,7 @@ from git_batch.core.ids import OID, Oid
 T = TypeVar("T")
 
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+_SHOWN = 60
 
 
 class CodecError(ValueError):
@@ -159,7 +160,13 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 def _expect(value: Any, *kinds: type) -> Any:
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return value
-    raise CodecError(f"{value!r} is not {' or '.join(k.__name__ for k in kinds)}")
+    raise CodecError(f"{_shown(value)} is not {' or '.join(k.__name__ for k in kinds)}")
+
+
+def _shown(value: Any) -> str:
+    """Write a value as a message names it: of one that fills the screen only the beginning."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _float(value: Any) -> float:
@@ -182,7 +189,7 @@ def _oid(value: Any) -> Oid:
     """Read an object's id, or the empty one: nothing else may reach git as a name."""
     if not _expect(value, str) or OID.match(value):
         return Oid(value)
-    raise CodecError(f"{value!r} is not an object id")
+    raise CodecError(f"{_shown(value)} is not an object id")
 
 
 def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
@@ -193,8 +200,8 @@ def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
             return members[value]
         try:
             return kind(value)
-        except ValueError as error:
-            raise CodecError(str(error)) from None
+        except ValueError:
+            raise CodecError(f"{_shown(value)} is not a valid {kind.__name__}") from None
 
     return read
 

@@ -14,7 +14,6 @@ stored form (`canonical`) is the plan.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -32,6 +31,7 @@ from git_batch.core.planmodel import (
 )
 from git_batch.core.planresolve import resolve
 from git_batch.core.scope import CONTROL
+from git_batch.core.toml import loads
 from git_batch.errors import PlanError
 
 MAX_SIZE = 16 << 20
@@ -122,8 +122,8 @@ def _parse(source: str, name: str) -> dict[str, Any]:
     if shape:
         raise PlanError(f"{name}:{shape[0]}: {shape[1]}")
     try:
-        return tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
+        return loads(source)
+    except ValueError as error:
         message = str(error)
         place = _AT_LINE.search(message)
         what = show(_AT_LINE.sub("", message).removesuffix(" (at end of document)"), 200)
@@ -132,9 +132,6 @@ def _parse(source: str, name: str) -> dict[str, Any]:
             raise PlanError(f"{name}:{place[1]}: {what} (column {place[2]})") from None
         line = source.rstrip("\n").count("\n") + 1
         raise PlanError(f"{name}:{line}: {what} at the end of the file") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits
-        what = show(str(error).split(";")[0], 200)
-        raise PlanError(f"{name}: a value can't be read: {what}") from None
 
 
 def _strings(value: Any, path: Path) -> Iterator[tuple[Path, str]]:

@@ -64,11 +64,17 @@ def repeated(values: dict[str, str], table: dict[str, Any]) -> dict[str, Any]:
     """Give the fields of a `Tip`; errors as `decoded` expects them."""
     flight = table.get("in_flight")
     return {
-        "step": int(values["Batch-Step"]),
+        "step": _number(values, "Batch-Step"),
         "totals": decode(Totals, table["totals"]),
         "in_flight": None if flight is None else decode(InFlight, flight),
         "runner": values.get("Batch-Runner", ""),
     }
+
+
+def _number(values: dict[str, str], key: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", values[key]):
+        raise ValueError(f"'{key}' is not a number")
+    return int(values[key])
 
 
 def decoded(build: Callable[[], T], what: str = "an event") -> T:
@@ -103,7 +109,7 @@ def toml(blob: bytes, what: str) -> dict[str, Any]:
     """Read TOML; RecordError says what of the record is none."""
     try:
         return loads(blob.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+    except ValueError as error:  # that it is not UTF-8 is one
         raise RecordError(f"{what} of the record is not TOML: {error}") from None
 
 

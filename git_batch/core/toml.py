@@ -1,11 +1,9 @@
-"""Reading TOML, which a run does not do: what reads it is imported when it is needed.
-
-What is read here was written by us, ten thousand notes of it in a long batch. A plan file, whose
-author has to be told where it is wrong, is `planfile`'s.
-"""
+"""Reading TOML, which a run does not do: what reads it is imported when it is needed."""
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 
@@ -13,9 +11,28 @@ def loads(text: str) -> dict[str, Any]:
     """Read a document.
 
     Raises:
-        ValueError: it is none (`tomli.TOMLDecodeError`), or holds a number of too many digits.
-        RecursionError: it is nested too deeply.
+        ValueError: it is none, or holds what can't be read; it ends with `(at line …, column …)`.
     """
     import tomli
 
-    return tomli.loads(text)
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_in_words(text, error)) from None
+
+
+def _in_words(text: str, error: Exception) -> str:
+    """Say as `tomli` does what it leaves to Python, whose words are for whoever programs."""
+    from git_batch.core.planlines import check_shape  # rarely needed
+
+    shape = check_shape(text)
+    if shape:
+        return f"{shape[1]} (at line {shape[0]}, column 1)"
+    long = re.search(rf"[0-9_]{{{sys.get_int_max_str_digits()},}}", text)
+    if long is None:
+        return str(error)
+    before = text[: long.start()]
+    line, column = before.count("\n") + 1, long.start() - before.rfind("\n")
+    return f"a number has too many digits (at line {line}, column {column})"

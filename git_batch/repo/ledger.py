@@ -102,7 +102,7 @@ def _oid(value: Any) -> Oid:
 def _toml(text: bytes) -> dict[str, Any]:
     try:
         return loads(text.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+    except ValueError as error:  # that it is not UTF-8 is one
         raise RecordError(f"a part of the record is not TOML: {error}") from None
 
 

@@ -217,9 +217,9 @@ def test_a_format_that_is_no_number_of_ours_is_refused(version: str) -> None:
         record.parse(SETTLED.replace(b"Batch-Format: 1", f"Batch-Format: {version}".encode()))
 
 
-@pytest.mark.parametrize("step", ["", "x", "9" * 5000])
-def test_a_step_that_is_no_number_is_refused(step: str) -> None:
-    with pytest.raises(RecordError):
+@pytest.mark.parametrize("step", ["x", "+7", "9" * 5000])
+def test_what_went_wrong_a_step_that_is_no_number_was_refused_without_its_name(step: str) -> None:
+    with pytest.raises(RecordError, match="'Batch-Step' is not a number"):
         record.parse(SETTLED.replace(b"Batch-Step: 7", f"Batch-Step: {step}".encode()))
 
 
@@ -270,11 +270,26 @@ def test_toml_that_breaks_parsers_is_refused(blob: bytes) -> None:
         record.parse_note(blob)
 
 
+def test_what_went_wrong_a_number_that_is_too_long_was_told_in_the_words_of_python() -> None:
+    with pytest.raises(RecordError) as refused:
+        record.parse_note(b'task = "a"\nn = ' + b"9" * 5000)
+    assert str(refused.value) == (
+        "a task's note of the record is not TOML: "
+        "a number has too many digits (at line 2, column 5)"
+    )
+
+
 def test_what_went_wrong_any_text_was_taken_for_the_id_of_an_object() -> None:
     named = re.search(rb'head = "([0-9a-f]{40})"', SETTLED)
     assert named
     with pytest.raises(RecordError, match="head: '--all' is not an object id"):
         record.parse(SETTLED.replace(named[1], b"--all"))
+
+
+def test_what_went_wrong_a_value_that_is_too_long_filled_the_screen() -> None:
+    with pytest.raises(RecordError) as refused:
+        record.parse(re.sub(rb'(?m)^status = ".*"', b'status = "%s"' % (b"x" * 9000), SETTLED))
+    assert len(str(refused.value)) < 200
 
 
 @given(st.text(string.printable))

@@ -1,7 +1,8 @@
 """Mutated plans, records, commits, configurations and files of ours, under every command.
 
 Reliability 37: no traceback, no command that takes more than two seconds, and each error names the
-file, the line, the key, the batch or the object that it is about.
+file and line, the key, the batch or the object that it is about. The parsers alone, and many more
+times: `tests/core/test_mutated.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import pygit2
 import pytest
 
 from tests.conftest import git
-from tests.e2e.job import BRANCH, everything, task, write
+from tests.e2e.job import BRANCH, Done, everything, task, write
 from tests.e2e.near import near, record, said
+from tests.mutation import mutated
 
 PLAN = "build/plan.toml"  # ignored
 COMMANDS = (
@@ -28,22 +30,39 @@ COMMANDS = (
     ("hooks", "install"), ("recover",),
 )  # fmt: skip
 WRONG = re.compile("Traceback|a bug in git-batch")
-NAMED = re.compile(
-    r"'[^']+'|:\d+:|line \d+|commit \S+|\w+\.\w+|no batch|no commit|a batch|\b[0-9a-f]{40}\b"
-)
-PIECES = (
-    b"", b"\xff", b"\n\n", b'"', b"[", b"]", b"9" * 30, b"=", b"\0", b"1e999", b"\n", b"'", b"{}",
-    b"true", b"[" * 3000, b"../", b"-1", b"\x1b[31m", b"2030-13-99", b"#", b"\\", b": ",
+SETTINGS = {
+    "core": ("worktree", "bare", "hooksPath", "fsmonitor", "autocrlf", "quotePath", "excludesFile",
+             "attributesFile", "logAllRefUpdates", "fileMode", "ignoreCase", "sparseCheckout",
+             "commentChar", "compression", "bigFileThreshold"),
+    "batch": ("notify", "requireSigned", "requireRecord"),
+    "user": ("name", "email", "signingKey", "useConfigOnly"),
+    "commit": ("gpgSign", "encoding", "template"),
+    "gpg": ("format", "program"),
+    "i18n": ("commitEncoding", "logOutputEncoding"),
+    "extensions": ("objectFormat", "refStorage", "worktreeConfig", "partialClone", "unknown"),
+    "include": ("path",),
+}  # fmt: skip
+ODD = (
+    "", "true", "false", "maybe", "-1", "9" * 20, "/dev/null/x", "../..", ".", "\x1b[31m",
+    "x" * 5000, "ssh", "latin-1", "é", "no-such-program", "a b", "~nouser/x", "sha256",
 )  # fmt: skip
+TIME = 2.0
+RUNS = 5.0
+"""Seconds that a command may take, and one that runs tasks and their checks."""
 
+NAMED = re.compile(
+    rf"""{re.escape(PLAN)}:\d+:\ | {re.escape(PLAN)}:\ .*'\w+'\ is\ missing  # file and line, or key
+    | config\ line\ \d+\ in\ file | '[a-z0-9]+\.[a-zA-Z.]+'                 # git's, by line or key
+    | can't\ say\ what\ '/.*\ is:\ fatal:\ .*'[^']+'                            # git's, of a path
+    | \.git/batch/[\w./-]+                                                  # one of our files
+    | \bdemo-[a-z0-9]{{6}}\b | '{BRANCH}'                                    # batch or branch
+    | \b[0-9a-f]{{10,40}}\b                                                 # commit, or object""",
+    re.VERBOSE,
+)
+"""What an error must say about what is wrong: in itself, not in its hints."""
 
-def mutated(data: bytes, dice: random.Random) -> bytes:
-    """Change one to three places."""
-    made = bytearray(data)
-    for _ in range(dice.randint(1, 3)):
-        at = dice.randrange(len(made) + 1)
-        made[at : at + dice.choice([0, 1, 1, 5, 40])] = dice.choice(PIECES)
-    return bytes(made)
+KEYED = re.compile(r"^hint: .*git config .*\b[a-z0-9]+\.[a-zA-Z]+", re.MULTILINE)
+"""But what is not set has no place, so it is enough to say how it is set."""
 
 
 def of_file(path: Path, dice: random.Random) -> None:
@@ -90,6 +109,14 @@ def mutate(top: Path, ref: str, path: str, content: bytes) -> None:
     rewritten(repo, ref, None, index.write_tree(repo))
 
 
+def of_setting(top: Path, dice: random.Random) -> None:
+    """Set what git or we read to something odd, in words that git can read."""
+    section = dice.choice(list(SETTINGS))
+    key, value = dice.choice(SETTINGS[section]), dice.choice(ODD)
+    with (top / ".git/config").open("a") as file:
+        file.write(f'[{section}]\n\t{key} = "{value}"\n')
+
+
 def of_ours(top: Path, dice: random.Random) -> None:
     """Change one of the files that we have in the git directory."""
     files = sorted(p for p in (top / ".git/batch").rglob("*") if p.is_file() and p.stat().st_size)
@@ -102,8 +129,15 @@ KINDS: dict[str, Callable[[Path, random.Random], None]] = {
     "note": lambda top, dice: of_blob(top, record(top), dice),
     "trailer": lambda top, dice: of_message(top, f"refs/heads/{BRANCH}", dice),
     "configuration": lambda top, dice: of_file(top / ".git/config", dice),
+    "setting": of_setting,
     "file of ours": of_ours,
 }
+
+
+def errors(done: Done) -> list[str]:
+    """List what was refused, each with all of its lines and without its hints."""
+    said = re.split(r"^(?=error: |hint: )", done.err, flags=re.MULTILINE)
+    return [part for part in said if part.startswith("error: ")]
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +170,11 @@ def test_what_is_mutated_is_read_or_refused_and_nothing_else(
             began = time.monotonic()
             done = near(top, *command, status=None)
             told = kind, n, command, done
-            assert time.monotonic() - began < (2 if "resume" not in command else 10), told
+            assert time.monotonic() - began < (TIME if "resume" not in command else RUNS), told
             assert done.status in (0, 1, 2, 3, 4), told
             assert not WRONG.search(said(done)), told
-            assert NAMED.search(done.err) or not re.search("^error: ", done.err, re.M), told
+            named = (NAMED.search(error) or KEYED.search(done.err) for error in errors(done))
+            assert all(named), told
         shutil.rmtree(place / str(n))
 
 
@@ -164,6 +199,20 @@ def test_what_went_wrong_a_record_that_calls_itself_by_another_name_was_gone_on_
         assert f"the record of '{batch}' can't be read: the header of the record names" in done.err
     after = everything(top)
     assert {path for path in after if path not in before} <= {".git/batch/run.lock"}, "no new file"
+
+
+def test_what_went_wrong_resume_did_not_say_whose_newest_event_it_can_not_read(
+    stopped: Path, place: Path
+) -> None:
+    top = place / "repo"
+    shutil.copytree(stopped, top, symlinks=True)
+    repo, ref = pygit2.Repository(str(top)), record(top)
+    commit = repo.references[ref].peel(pygit2.Commit)
+    end = re.search(rb'\[event\]\n(?:.+\n)*?stop = ("\w+")', commit.raw_message)
+    assert end
+    rewritten(repo, ref, commit.raw_message.replace(end[1], b'"no such"', 1), commit.tree_id)
+    done = near(top, "resume", "--yes", status=3)
+    assert f"the record of '{ref.rpartition('/')[2]}' can't be read: an event" in done.err
 
 
 @pytest.mark.parametrize("note", ["a = " + "[" * 3000, "a = " + "9" * 5000, "record = 1"])

@@ -22,6 +22,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from git_batch.core.codec import decode
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import LockedError
 from git_batch.repo.reflist import is_racy
@@ -70,8 +71,8 @@ def holder(path: str) -> Holder | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        with suppress(ValueError, TypeError, RecursionError):
-            return Holder(**json.loads(os.pread(fd, 4096, 0)))
+        with suppress(ValueError, RecursionError):  # what makes no sense is a ValueError, too
+            return decode(Holder, json.loads(os.pread(fd, 4096, 0)))
         return Holder()
     finally:
         os.close(fd)
@@ -211,7 +212,7 @@ def _alive(other: Holder) -> bool:
         return other.pid != 0
     try:
         os.kill(other.pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no process has such a number
         return False
     except PermissionError:
         return True

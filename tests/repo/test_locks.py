@@ -38,6 +38,25 @@ def test_a_winner_who_has_not_written_their_name_yet_is_waited_for(repo: Path, l
         late.join()
 
 
+NONSENSE = (
+    "", "{", "[1]", "9" * 5000, "[" * 4000, '{"pid": 1, "more": 2}', '{"pid": "x"}', '{"pid": 1e9}',
+    f'{{"pid": "x", "host": "{HOST}"}}', f'{{"pid": {"9" * 25}, "host": "{HOST}"}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NONSENSE, ids=range(len(NONSENSE)))
+def test_what_went_wrong_a_name_that_makes_no_sense_was_a_bug(repo: Path, name: str) -> None:
+    opened = Repository.open(str(repo))
+    (path,) = run_locks(opened, None)
+    Path(path).parent.mkdir(exist_ok=True)
+    with Path(path).open("w") as held:
+        held.write(name)
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(LockedError, match="is being run by"), RunLock(opened, None, AT):
+            pass
+
+
 def test_who_gets_the_lock_of_one_that_has_ended_writes_their_own_name_only(repo: Path) -> None:
     opened = Repository.open(str(repo))
     (path,) = run_locks(opened, None)

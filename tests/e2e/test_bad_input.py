@@ -65,7 +65,7 @@ TREES = {
         "echo >src/x", 3, "src/x", ".gitignore", ("start", "--yes", "--allow-untracked")
     ),
     "name that acts on the terminal": Case(
-        r"""touch "$(printf 'x\033[31my')" """, 3, r"x\x1b[31my", "--allow-untracked"
+        r"""touch "$(printf 'x\033[31my')" """, 3, r"x\033[31my", "--allow-untracked"
     ),
     "dirty submodule": Case(
         """

@@ -10,10 +10,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from git_batch.app import preconditions
-from git_batch.app.deciding import Deciding, Named, decide, kept_work, known_task, must_be_allowed
+from git_batch.app.allowing import kept_work, must_be_allowed
+from git_batch.app.deciding import Deciding, Named, decide, known_task
 from git_batch.app.following import must_not_drift
 from git_batch.app.readiness import between_attempts
-from git_batch.app.session import Session
+from git_batch.app.requests import written
+from git_batch.app.session import Session, called
 from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.ids import Oid, TaskId
@@ -30,6 +32,7 @@ from git_batch.repo.worktree import Scanner
 from git_batch.run.applying import Work
 from git_batch.run.scopecheck import refuse
 from git_batch.run.tasks import changed_inside
+from git_batch.views.addressing import addressed
 
 
 def adopt(
@@ -61,7 +64,7 @@ def _from_working_tree(
     scanner.begin(tip)
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
     _nothing_inside(session, task, submodules.changed_inside(session.repo, scanner.private))
-    _must_fit(session, journal, task, tip, tree)
+    _must_fit(session, journal, task, words, tip, tree)
     _keep(session, journal, task, tree, at)
     said = _said(session, state.tasks[task], None)
     state = _adopt(session, journal, task, words, at, Work(tree, state.head, said))
@@ -115,14 +118,17 @@ def _nothing_inside(session: Session, task: TaskId, modules: list[bytes]) -> Non
         )
 
 
-def _must_fit(session: Session, journal: Journal, task: TaskId, tip: Oid, tree: Oid) -> None:
+def _must_fit(
+    session: Session, journal: Journal, task: TaskId, words: str, tip: Oid, tree: Oid
+) -> None:
     """Refuse a fix that is none, or that leaves the task's scope; nothing was changed yet."""
     changes = diff(session.repo.objects, tip, tree)
     if not changes:
+        again = written(("git batch adopt", task), [("-m", words or None)], ["--attempt N"])
+        way = addressed(again, called(session, journal.state.batch_id))
         raise PreconditionError(
             "the working tree has no changes to adopt",
-            f"edit the files for '{task}' first, or take kept work: git batch adopt {task} "
-            "--attempt N",
+            f"edit the files for '{task}' first, or take kept work: {way}",
         )
     failure = refuse(journal.machine.task(task), changes)
     if failure is not None:

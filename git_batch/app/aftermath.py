@@ -28,13 +28,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
+from git_batch.app.requests import ResumeRequest
 from git_batch.core.ids import BATCH_ID, Oid
 from git_batch.core.naming import few, path_text
 from git_batch.core.scope import Scope
+from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
 from git_batch.repo.fence import PutBack, Watch, named
@@ -59,11 +62,26 @@ Note = Callable[[str], None]
 
 
 class Ways(Struct, frozen=True):
-    """What a person decides about changes that nobody can tell whose they are."""
+    """What a person decides about changes that nobody can tell whose they are.
+
+    Attributes:
+        asked: what they ask besides, to be asked again once that is decided.
+    """
 
     put_back: bool = False
     keep_changes: bool = False
     kill_orphans: bool = False
+    asked: ResumeRequest = ResumeRequest()
+
+    def again(self, *decided: str, batch: str | None = None) -> str:
+        """Write the command that decides something as well; `batch` if they name none."""
+        named = self.asked if self.asked.batch or not batch else replace(self.asked, batch=batch)
+        return named.again(*decided)
+
+    def again_without_orphans(self) -> str:
+        """Write the command that first ends what lives; what is decided is still to be done."""
+        given = (("--put-back", self.put_back), ("--keep-changes", self.keep_changes))
+        return self.again("--kill-orphans", *(option for option, said in given if said))
 
 
 def take_up(start: str, ways: Ways, at: datetime, note: Note) -> None:
@@ -92,7 +110,7 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
         PreconditionError: as of `take_up`.
     """
     try:
-        case = _case(repo, kill_orphans=ways.kill_orphans)
+        case = _case(repo, ways)
     except fencefile.UnusableError as error:
         note(
             "a run was killed while a command ran; whether that changed git's configuration or "
@@ -104,7 +122,7 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
             case.put_back(note)
         left = case.differing()
         if left and not ways.keep_changes:
-            raise case.refusal(left)
+            raise case.refusal(left, ways)
         if left:
             case.keep(left, note)
         # Also where there is nothing: of whose attempt it was, the run tells which refs moved.
@@ -119,15 +137,15 @@ def refuse(repo: Repository) -> None:
         PreconditionError: as of `take_up`.
     """
     try:
-        case = _case(repo, kill_orphans=False)
+        case = _case(repo, Ways())
     except fencefile.UnusableError:
         return
     left = case.differing() if case else []
     if case and left:
-        raise case.refusal(left)
+        raise case.refusal(left, Ways())
 
 
-def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
+def no_orphans(lock: Path, mark: str, ways: Ways) -> None:
     """Refuse while a process of an earlier run lives, or end it if that was asked for.
 
     A process that closed the lock it inherited is still found by the mark of the run it is of.
@@ -135,8 +153,8 @@ def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
     Raises:
         PreconditionError: there is one; it is named.
     """
-    alive = _living(lock, mark, patience=0 if kill else LOCK_WAIT)
-    for _ in range(_ORPHAN_ROUNDS if kill else 0):
+    alive = _living(lock, mark, patience=0 if ways.kill_orphans else LOCK_WAIT)
+    for _ in range(_ORPHAN_ROUNDS if ways.kill_orphans else 0):
         # Who dies may leave children that nobody could tell were of this run before.
         if not alive or descendants.end(alive, _ORPHAN_GRACE):
             break
@@ -145,7 +163,7 @@ def no_orphans(lock: Path, mark: str, *, kill: bool) -> None:
         named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:_LISTED])
         raise PreconditionError(
             f"processes of an earlier run are still alive:\n{named}",
-            "wait until they end, or end them: git batch resume --kill-orphans",
+            f"wait until they end, or end them: {ways.again_without_orphans()}",
         )
 
 
@@ -220,7 +238,7 @@ class _Case(Struct, frozen=True):
         why = "staged though accepted as untracked, so taken out of the index again"
         return [f"{why}: {few([path_text(path) for path in found], _LISTED)}"] if found else []
 
-    def refusal(self, found: Sequence[str]) -> PreconditionError:
+    def refusal(self, found: Sequence[str], ways: Ways) -> PreconditionError:
         """Name what differs, and the ways out."""
         armed, copies = self.armed, self.watch.copy_known(found)
         known = bool(armed.task) and BATCH_ID.match(armed.batch) is not None
@@ -228,22 +246,23 @@ class _Case(Struct, frozen=True):
         lines = [f"\t{self._shown(p)} ({self.watch.change(p)})" for p in found[:_LISTED]]
         if len(found) > _LISTED:
             lines.append(f"\t… and {len(found) - _LISTED} more")
-        resume = f"git batch resume {armed.batch}" if known else "git batch resume"
+        resume = partial(ways.again, batch=armed.batch if known else None)
         return PreconditionError(
             f"a run was killed while {whose} ran, and since then these are not what they were; "
             "git may run what stands in them:\n" + "\n".join(lines),
             *([f"what they were is in '{self._shown(copies)}'"] if copies else []),
             *self._back(found, resume),
-            f"or take what is there now as yours: {resume} --keep-changes",
+            f"or take what is there now as yours: {resume('--keep-changes')}",
         )
 
-    def _back(self, found: Sequence[str], resume: str) -> Iterator[str]:
+    def _back(self, found: Sequence[str], resume: Callable[..., str]) -> Iterator[str]:
         ours = [path for path in found if self.watch.can_put_back(path)]
         if ours:
-            yield f"put them back, and keep what is there now beside: {resume} --put-back"
+            yield f"put them back, and keep what is there now beside: {resume('--put-back')}"
         if len(ours) < len(found):
             rest = "the rest" if ours else "them"
-            yield f"put {rest} back by hand, being outside of the repository or too large: {resume}"
+            why = "being outside of the repository or too large"
+            yield f"put {rest} back by hand, {why}: {resume()}"
 
     def tell(self, said: Sequence[str], note: Note) -> None:
         """Say it, and leave it for the reason of the attempt."""
@@ -262,7 +281,7 @@ class _Case(Struct, frozen=True):
         return named(path, self.repo.layout.top)
 
 
-def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:
+def _case(repo: Repository, ways: Ways) -> _Case | None:
     """Open the case of a killed run; None if there is none.
 
     Raises:
@@ -272,7 +291,7 @@ def _case(repo: Repository, *, kill_orphans: bool) -> _Case | None:
     armed = fencefile.armed(repo.layout)
     if armed is None:
         return None
-    no_orphans(Path(tree_lock(repo)), armed.runner, kill=kill_orphans)
+    no_orphans(Path(tree_lock(repo)), armed.runner, ways)
     standing = fencefile.load(repo.layout)
     # Where things are is what was noted: the configuration may say otherwise by now.
     there = Repository(standing.layout)

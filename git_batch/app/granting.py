@@ -6,26 +6,12 @@ import os
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
+from git_batch.app.requests import Bounds
 from git_batch.core.admission import Bound
 from git_batch.core.ids import Oid
 from git_batch.core.model import Actor, Authorization, Budget, Plan
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
-
-
-class Bounds(Struct, frozen=True):
-    """What a confirmation may set on top of the plan's own budget; None leaves the plan's."""
-
-    max_tasks: int | None = None
-    extra_tasks: int | None = None
-    deadline: float | datetime | None = None
-    expires: float | datetime | None = None
-    qa_failures: int | None = None
-    fail_fast: bool = False
-    claim: str | None = None
-    sign: bool = False
 
 
 def authorize(

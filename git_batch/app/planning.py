@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from git_batch.app.reader import START
 from git_batch.core import canonical
 from git_batch.core.model import Plan
 from git_batch.errors import UsageError
@@ -25,12 +26,12 @@ class LoadedPlan(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-def plan_for(top: str, named: str | None) -> LoadedPlan:
-    """Find and read a plan; errors as of `find_plan` and `load_plan`."""
-    return load_plan(find_plan(top, named))
+def plan_for(top: str, named: str | None, command: str = START) -> LoadedPlan:
+    """Find and read a plan; arguments and errors as of `find_plan` and `load_plan`."""
+    return load_plan(find_plan(top, named, command))
 
 
-def find_plan(top: str, named: str | None, command: str = "git batch start") -> str:
+def find_plan(top: str, named: str | None, command: str = START) -> str:
     """Say which file holds the plan: the one named, else `batch.toml`, else `.batch/*.toml`.
 
     Args:

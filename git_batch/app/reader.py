@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from git_batch.errors import BatchError
 
 
+START = "git batch start"
+
+
 class PlanReader:
     """Reads plans: in a process of its own if one was begun and answers, else here.
 
@@ -41,17 +44,19 @@ class PlanReader:
             self._process = _Process.begun()
         return self
 
-    def ahead(self, top: str, named: str | None, *, once: bool = False) -> None:
+    def ahead(
+        self, top: str, named: str | None, command: str = START, *, once: bool = False
+    ) -> None:
         """Say which plan will be wanted.
 
         Args:
-            top, named: as of `planning.plan_for`.
+            top, named, command: as of `planning.plan_for`.
             once: nothing is asked after it, so that the process ends while others work.
         """
-        if self._process is not None and self._process.ask(top, named, once=once):
+        if self._process is not None and self._process.ask(top, named, command, once=once):
             self._asked = (top, named)
 
-    def read(self, top: str, named: str | None) -> LoadedPlan:
+    def read(self, top: str, named: str | None, command: str = START) -> LoadedPlan:
         """Find and read a plan.
 
         Raises:
@@ -61,12 +66,12 @@ class PlanReader:
         from git_batch.app.planning import LoadedPlan, plan_for
 
         if self._asked != (top, named):
-            self.ahead(top, named)
+            self.ahead(top, named, command)
         said = self._process.answer() if self._asked and self._process is not None else None
         self._asked = None
         if said is None:
             self.close()
-            return plan_for(top, named)
+            return plan_for(top, named, command)
         if not isinstance(said, LoadedPlan):
             raise said
         return said
@@ -118,12 +123,12 @@ class _Process:
         os.close(answer)
         return cls(pid, asks, os.fdopen(answers, "rb"))
 
-    def ask(self, top: str, named: str | None, *, once: bool) -> bool:
+    def ask(self, top: str, named: str | None, command: str, *, once: bool) -> bool:
         """Ask for a plan; False if nobody is there to answer."""
         import pickle
 
         try:
-            os.write(self._asks, pickle.dumps((top, named, once)))
+            os.write(self._asks, pickle.dumps((top, named, command, once)))
         except BrokenPipeError:
             return False
         return True
@@ -171,9 +176,9 @@ def _serve(asked: int, answer: int) -> NoReturn:
         with os.fdopen(asked, "rb") as questions, os.fdopen(answer, "wb") as answers:
             once = False
             while not once:
-                top, named, once = pickle.load(questions)
+                top, named, command, once = pickle.load(questions)
                 try:
-                    said: LoadedPlan | BatchError = plan_for(top, named)
+                    said: LoadedPlan | BatchError = plan_for(top, named, command)
                 except BatchError as error:
                     said = error
                 pickle.dump(said, answers, pickle.HIGHEST_PROTOCOL)

@@ -17,8 +17,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from git_batch.app import preconditions
+from git_batch.app.allowing import must_be_allowed
 from git_batch.app.branchline import commits_of, committed_tasks
-from git_batch.app.deciding import Deciding, must_be_allowed
+from git_batch.app.deciding import Deciding
 from git_batch.app.following import follow, must_be_ready, nothing_in_the_way
 from git_batch.app.session import Session
 from git_batch.app.verifying import commit_of

@@ -15,11 +15,12 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from git_batch.app import preconditions
-from git_batch.app.granting import Bounds, authorize, nothing_would_run
+from git_batch.app.granting import authorize, nothing_would_run
 from git_batch.app.planning import LoadedPlan, find_plan, load_plan
+from git_batch.app.requests import Bounds, ResumeRequest
 from git_batch.app.session import Session
 from git_batch.core import events as ev
-from git_batch.core.actions import resume_with
+from git_batch.core.actions import raising
 from git_batch.core.admission import IN_THE_PLAN, needs_authorization, reached
 from git_batch.core.model import Authorization, BatchState, Budget, Plan, accepted, holds
 from git_batch.core.outlook import Outlook, outlook
@@ -55,19 +56,23 @@ class Renewal(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def changed_plan(session: Session, state: BatchState, plan: Plan, path: str) -> LoadedPlan:
+def changed_plan(
+    session: Session, state: BatchState, plan: Plan, request: ResumeRequest
+) -> LoadedPlan:
     """Read the plan that is to come into force.
 
     Raises:
         UsageError: it is another batch's.
         PreconditionError: it changes what is done, in flight or under review.
     """
+    assert request.plan is not None
+    path = request.plan
     loaded = load_plan(path)
     if loaded.plan.slug != state.slug:
         raise UsageError(
             f"'{path}' is the plan of '{loaded.plan.slug}', batch '{state.batch_id}' has the slug "
             f"'{state.slug}'",
-            f"start it as a batch of its own: git batch start {shlex.quote(path)}",
+            f"start it as a batch of its own: {request.as_start()}",
         )
     refused = not_allowed(compare(plan, loaded.plan), state)
     if refused:
@@ -139,7 +144,7 @@ def renewal(
     session: Session,
     state: BatchState,
     plan: Plan,
-    bounds: Bounds,
+    request: ResumeRequest,
     *,
     why: str,
     here: bool,
@@ -153,6 +158,7 @@ def renewal(
         UsageError: there is no such remote for claims.
         PreconditionError: it would stop the batch at once.
     """
+    bounds = request.bounds
     preconditions.remote_exists(session, bounds.claim)
     old, now = state.authorization, max(at, state.updated_at)
     granted, total = old.budget if old else plan.budget, _total(state, bounds)
@@ -171,7 +177,7 @@ def renewal(
     )
     if old is not None:
         fresh = _carried_over(old, fresh, bounds, now)
-    _not_at_once(state, fresh, total, now, loaded)
+    _not_at_once(state, fresh, request, now, loaded)
     notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
     new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
     coming = outlook(new, state.tasks, state.in_flight)
@@ -217,7 +223,7 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
 def _not_at_once(
     state: BatchState,
     fresh: Authorization,
-    asked: Bounds,
+    request: ResumeRequest,
     now: datetime,
     loaded: LoadedPlan | None,
 ) -> None:
@@ -229,6 +235,7 @@ def _not_at_once(
     stops = list(reached(fresh, now, state.enrolled, state.usage, replay=replay))
     if not stops or state.in_flight is not None:
         return
+    asked = _total(state, request.bounds)
     given = {
         StopReason.BUDGET: asked.max_tasks is not None,
         StopReason.DEADLINE: asked.deadline is not None,
@@ -239,8 +246,7 @@ def _not_at_once(
     raised = "raise the bound in the plan: " if IN_THE_PLAN in options else ""
     if loaded is not None:
         options = [option for option in options if option != IN_THE_PLAN]
-    way = resume_with(state, sorted(set(options)))
-    way += f" --plan {shlex.quote(loaded.path)}" if loaded else ""
+    way = request.again(*raising(state, sorted(set(options))))
     raise nothing_would_run(stops, raised + way)
 
 

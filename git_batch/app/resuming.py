@@ -6,22 +6,19 @@ run, which takes it up before its next task.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
-
 from git_batch.app import aftermath, preconditions, readiness, renewing
 from git_batch.app.beside import append_beside
 from git_batch.app.claiming import claim, let_go
 from git_batch.app.following import follow, must_not_be_behind
-from git_batch.app.granting import Bounds
 from git_batch.app.notifying import Bell, around
 from git_batch.app.planning import LoadedPlan, load_plan
 from git_batch.app.renewing import Renewal
+from git_batch.app.requests import ResumeRequest
 from git_batch.app.session import Session, must_choose
 from git_batch.app.starting import Outcome, take_branch
 from git_batch.core import events as ev
@@ -39,22 +36,12 @@ from git_batch.run.context import Tools, new_runner
 from git_batch.run.lineage import drift_here
 from git_batch.views.common import OF_THE_BRANCH, Around
 
-__all__ = ["Renewal", "ResumeRequest", "resume"]
+__all__ = ["Renewal", "resume"]
 
 _OVER = (BatchStatus.COMPLETED, BatchStatus.ABANDONED)
 
 Confirm = Callable[[Renewal], bool]
 """Shows a renewal to a person and raises unless they agree; returns whether they were asked."""
-
-
-class ResumeRequest(Struct, frozen=True):
-    """The options of `git batch resume`; `plan` is the file of a changed plan."""
-
-    batch: str | None = None
-    bounds: Bounds = Bounds()
-    kill_orphans: bool = False
-    renew: bool = False
-    plan: str | None = None
 
 
 def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: Tools) -> Outcome:
@@ -64,7 +51,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         return _renew_live(session, batch, request, confirm, tools)
     runner = new_runner()
     with Bell(session, tools) as bell, RunLock(session.repo, batch, tools.clock()):
-        ways = aftermath.Ways(kill_orphans=request.kill_orphans)
+        ways = aftermath.Ways(kill_orphans=request.kill_orphans, asked=request)
         aftermath.settle(session.repo, tools.progress.note, ways)
         preconditions.objects_cleared_up(session, tools.progress.note)
         who = session.idents()
@@ -76,13 +63,13 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
             let_go(session, journal.state, tools.progress.note)
             group.forget(session.repo.scratch)
             return _ended(session, journal, request)
-        _no_orphans(session, batch, request)
+        _no_orphans(session, batch, ways)
         must_not_be_behind(session, journal.state)
         preconditions.plan_is_known(journal.machine.plan, journal.state)
         loaded = None
         if request.plan is not None:
             state, plan = journal.state, journal.machine.plan
-            loaded = renewing.changed_plan(session, state, plan, request.plan)
+            loaded = renewing.changed_plan(session, state, plan, request)
         _ready(session, journal.state, loaded.files if loaded else (), tools.progress.note)
         _renew(session, journal, request, loaded, confirm, who, tools)
         journal.take_up(tools.clock())
@@ -106,7 +93,7 @@ def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcom
         )
     if request.plan is not None:
         # Its branch is there, as a rule, and so is the slug that names it in the changed plan.
-        new = f"git batch start {shlex.quote(request.plan)} --branch NAME"
+        new = request.as_start("--branch NAME")
         raise PreconditionError(
             f"batch '{state.batch_id}' is {state.status}; its plan can't change any more",
             f"start what is new as a batch of its own: {new}",
@@ -162,7 +149,7 @@ def _renew(
 
     if request.bounds.sign:
         preconditions.can_sign(session, who, sign=True)
-    offer = partial(renewing.renewal, session, state, plan, request.bounds)
+    offer = partial(renewing.renewal, session, state, plan, request)
     offer = partial(offer, why=why, here=here, loaded=loaded, who=who)
     offered = offer(at=tools.clock())
     if confirm(offered):
@@ -208,7 +195,7 @@ def _renew_live(
             session,
             state,
             journal.machine.plan,
-            request.bounds,
+            request,
             why="new bounds were given, for the run that goes on",
             here=here,
             loaded=None,
@@ -227,9 +214,9 @@ def _renew_live(
     return Outcome(journal.state, journal.machine.plan, live=True)
 
 
-def _no_orphans(session: Session, batch: BatchId, request: ResumeRequest) -> None:
+def _no_orphans(session: Session, batch: BatchId, ways: aftermath.Ways) -> None:
     """Refuse while a process of the batch's last run lives, or end it if that was asked for."""
     tip = session.refs.read(ref_name(batch))
     with reading_of(batch):
         mark = history.last_runner(session.repo, tip) if tip else ""
-    aftermath.no_orphans(Path(tree_lock(session.repo)), mark, kill=request.kill_orphans)
+    aftermath.no_orphans(Path(tree_lock(session.repo)), mark, ways)

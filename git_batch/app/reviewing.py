@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from git_batch.app.deciding import Deciding, Named, known_task, standing_text, stands
+from git_batch.app.allowing import standing_text, stands
+from git_batch.app.deciding import Deciding, Named, known_task
 from git_batch.app.session import Session, called
 from git_batch.core import events as ev
 from git_batch.core.model import BatchState

@@ -16,10 +16,11 @@ from msgspec import Struct
 
 from git_batch.app import aftermath, preconditions
 from git_batch.app.claiming import claim
-from git_batch.app.granting import Bounds, authorize, nothing_would_run
+from git_batch.app.granting import authorize, nothing_would_run
 from git_batch.app.notifying import Bell
 from git_batch.app.planning import LoadedPlan
 from git_batch.app.reader import PlanReader
+from git_batch.app.requests import StartRequest
 from git_batch.app.session import Session
 from git_batch.core import events as ev
 from git_batch.core.admission import reached
@@ -36,16 +37,6 @@ from git_batch.run.context import Tools, new_runner
 from git_batch.views.common import Around
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"  # to import `string` takes a millisecond
-
-
-class StartRequest(Struct, frozen=True):
-    """The options of `git batch start`."""
-
-    plan: str | None = None
-    bounds: Bounds = Bounds()
-    branch: str | None = None
-    base: str | None = None
-    allow_untracked: bool = False
 
 
 class Proposal(Struct, frozen=True):
@@ -80,7 +71,7 @@ def propose(
         BatchError: what is in the way, and what to do about it.
     """
     here = _look(session, request, again=again)  # the plan may still be being read
-    loaded = reader.read(session.repo.layout.top, request.plan)
+    loaded = reader.read(session.repo.layout.top, request.plan, request.again())
     plan = loaded.plan
     if not again:
         preconditions.can_sign(session, here.who, sign=request.bounds.sign)
@@ -110,9 +101,8 @@ def _refuse_vain(request: StartRequest, authorization: Authorization, at: dateti
     """Refuse bounds within which nothing would run."""
     bounds = list(reached(authorization, at))
     if bounds:
-        named = [shlex.quote(request.plan)] if request.plan else []
         options = (bound.option.format(more="N") for bound in bounds)
-        raise nothing_would_run(bounds, " ".join(["git batch start", *named, *options]))
+        raise nothing_would_run(bounds, request.again(*options))
 
 
 class _Here(Struct, frozen=True):

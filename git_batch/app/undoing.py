@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from git_batch.app.allowing import must_be_allowed
 from git_batch.app.branchline import committed_tasks
-from git_batch.app.deciding import Deciding, Named, Taken, known_task, must_be_allowed
+from git_batch.app.deciding import Deciding, Named, Taken, known_task
 from git_batch.app.following import follow, must_be_ready
 from git_batch.app.session import Session
 from git_batch.core import events as ev

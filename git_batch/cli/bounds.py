@@ -10,7 +10,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from git_batch.app.granting import Bounds
+from git_batch.app.requests import Bounds
 from git_batch.core.duration import parse_duration, parse_time
 
 

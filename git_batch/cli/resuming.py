@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from git_batch.app.resuming import Renewal, ResumeRequest, resume
+from git_batch.app.requests import ResumeRequest
+from git_batch.app.resuming import Renewal, resume
 from git_batch.app.session import Session, now
 from git_batch.cli.asking import ask
 from git_batch.cli.bounds import Asked
@@ -23,7 +24,9 @@ def go_on(session: Session, request: ResumeRequest, asked: Asked) -> int:
         return ask("Go on with this?", yes=asked.yes)
 
     with Interrupt().install() as interrupt:
-        outcome = resume(session, request, confirm, Tools(interrupt, Printer(), now, asked.recheck))
+        outcome = resume(
+            session, request, confirm, Tools(interrupt, Printer(), now, request.recheck)
+        )
     if outcome.live:
         return _told_live(outcome.state)
     return ended(outcome, interrupt, None)

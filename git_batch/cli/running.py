@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from git_batch.app.granting import Bounds
 from git_batch.app.reader import PlanReader
+from git_batch.app.requests import Bounds, ResumeRequest, StartRequest
 from git_batch.app.session import now, open_session, outside_of_tasks
 from git_batch.cli.bounds import Asked, bound_options
 from git_batch.cli.output import Printer
@@ -39,11 +39,10 @@ def start_command(
         raise click.UsageError("'--max-tasks +N' goes with 'git batch resume'")
     session = open_session()
     reader = begun or PlanReader()
-    reader.ahead(session.repo.layout.top, plan, once=asked.yes or dry_run)
-    from git_batch.app.starting import StartRequest  # while the plan is read
-    from git_batch.cli.starting import begin, dry
+    request = StartRequest(plan, asked.bounds, branch, base, allow_untracked, asked.recheck)
+    reader.ahead(session.repo.layout.top, plan, request.again(), once=asked.yes or dry_run)
+    from git_batch.cli.starting import begin, dry  # while the plan is read
 
-    request = StartRequest(plan, asked.bounds, branch, base, allow_untracked)
     if dry_run:
         return dry(session, request, reader)
     return begin(session, request, asked, reader)
@@ -79,13 +78,12 @@ def resume_command(
     repository, a person confirms again. A batch that is being run can be given new bounds, too.
     """
     from git_batch.app.aftermath import Ways, take_up
-    from git_batch.app.resuming import ResumeRequest
     from git_batch.cli.resuming import go_on
 
     outside_of_tasks()
     if put_back and keep_changes:
         raise click.UsageError("'--put-back' and '--keep-changes' exclude each other")
-    take_up(".", Ways(put_back, keep_changes, kill_orphans), now(), Printer().note)
     renew = asked.bounds != Bounds()
-    request = ResumeRequest(batch, asked.bounds, kill_orphans, renew, plan)
+    request = ResumeRequest(batch, asked.bounds, kill_orphans, renew, plan, asked.recheck)
+    take_up(".", Ways(put_back, keep_changes, kill_orphans, request), now(), Printer().note)
     return go_on(open_session(), request, asked)

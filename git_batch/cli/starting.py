@@ -6,8 +6,9 @@ Apart from `running`, which asks for the plan before the rest is imported: see `
 from __future__ import annotations
 
 from git_batch.app.reader import PlanReader
+from git_batch.app.requests import StartRequest
 from git_batch.app.session import Session, now
-from git_batch.app.starting import Proposal, StartRequest, propose, start
+from git_batch.app.starting import Proposal, propose, start
 from git_batch.cli.asking import ask
 from git_batch.cli.bounds import Asked
 from git_batch.cli.ending import ended
@@ -34,7 +35,7 @@ def begin(session: Session, request: StartRequest, asked: Asked, reader: PlanRea
         return ask("Run this?", yes=asked.yes)
 
     interrupt = Interrupt()
-    tools = Tools(interrupt, Printer(), now, asked.recheck)
+    tools = Tools(interrupt, Printer(), now, request.recheck)
     outcome = start(session, request, confirm, tools, reader)
     return ended(outcome, interrupt, before)
 

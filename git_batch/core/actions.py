@@ -75,10 +75,11 @@ def way_on(state: BatchState, stop: StopReason | None) -> str:
     if not isinstance(a.budget.deadline, datetime):
         again.add(StopReason.DEADLINE)
     found = reached(a, state.updated_at, state.enrolled, state.usage)
-    return resume_with(state, [bound.option for bound in found if bound.reason not in again])
+    options = [bound.option for bound in found if bound.reason not in again]
+    return " ".join(["git batch resume", *raising(state, options)])
 
 
-def resume_with(state: BatchState, options: Sequence[str]) -> str:
-    """Give the command that raises bounds by their options, by as many tasks as are to come."""
+def raising(state: BatchState, options: Sequence[str]) -> list[str]:
+    """Give the options of `resume` that raise bounds, by as many tasks as are to come."""
     more = f"+{max(counts(state)[TaskStatus.PENDING], 1)}"
-    return " ".join(["git batch resume", *(option.format(more=more) for option in options)])
+    return [option.format(more=more) for option in options]

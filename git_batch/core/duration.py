@@ -61,6 +61,17 @@ def format_duration(seconds: float) -> str:
     return " ".join(shown)
 
 
+def write_duration(seconds: float) -> str:
+    """Write seconds so that `parse_duration` reads the very same: "1h30m", "0.5s"."""
+    whole = int(seconds)
+    left, shown = whole, []
+    for unit, length in _UNITS[:-1]:
+        count, left = divmod(left, length)
+        shown += [f"{count}{unit}"] if count else []
+    rest = f"{left + (seconds - whole):.9f}".rstrip("0").rstrip(".")
+    return "".join([*shown, *([f"{rest}s"] if rest != "0" or not shown else [])])
+
+
 def parse_time(text: str) -> datetime:
     """Read an RFC 3339 time with an offset, such as "2030-01-31T08:00:00+01:00".
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from git_batch.core.duration import LONGEST, format_duration, parse_duration, parse_time
+from git_batch.core.duration import (
+    LONGEST,
+    format_duration,
+    parse_duration,
+    parse_time,
+    write_duration,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +104,20 @@ def test_only_numbers_are_durations(seconds: float) -> None:
 def test_what_is_shown_can_be_read_and_is_near(seconds: float) -> None:
     again = parse_duration(format_duration(seconds))
     assert again == pytest.approx(seconds, rel=0.03, abs=0.051)
+
+
+@given(st.floats(0, LONGEST))
+@example(5400.0)
+def test_what_is_written_is_read_as_the_same(seconds: float) -> None:
+    seconds = parse_duration(f"{seconds:.9f}s")
+    assert parse_duration(write_duration(seconds)) == pytest.approx(seconds, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (5400, "1h30m"), (0.5, "0.5s"), (86401, "1d1s")]
+)
+def test_durations_for_a_command_line(seconds: float, text: str) -> None:
+    assert write_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

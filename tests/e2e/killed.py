@@ -34,12 +34,12 @@ from typing import Any, NoReturn
 
 import pygit2
 
-from git_batch.app.granting import Bounds
 from git_batch.app.reader import PlanReader
 from git_batch.app.rebasing import rebase
-from git_batch.app.resuming import Renewal, ResumeRequest, resume
+from git_batch.app.requests import Bounds, ResumeRequest, StartRequest
+from git_batch.app.resuming import Renewal, resume
 from git_batch.app.session import now, open_session
-from git_batch.app.starting import Proposal, StartRequest, start
+from git_batch.app.starting import Proposal, start
 from git_batch.app.undoing import undo
 from git_batch.core.attempt import Attempt
 from git_batch.core.events import KINDS, Event

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from git_batch.app.granting import Bounds
 from git_batch.app.reader import PlanReader
-from git_batch.app.resuming import Renewal, ResumeRequest, resume
+from git_batch.app.requests import Bounds, ResumeRequest, StartRequest
+from git_batch.app.resuming import Renewal, resume
 from git_batch.app.session import now, open_session
-from git_batch.app.starting import Proposal, StartRequest, start
+from git_batch.app.starting import Proposal, start
 from git_batch.cli.main import COMMANDS
 from git_batch.core.standing import BatchStatus
 from git_batch.errors import PreconditionError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -498,12 +499,12 @@ def test_what_went_wrong_who_forgot_words_for_a_retry_was_not_told_how_to_add_th
     batch(repo, "start", "--yes", status=1)
     batch(repo, "retry", "a", "-m", "first words")
     done = batch(repo, "retry", "a", "-m", "more", status=3)
-    more = "git batch skip a && git batch retry a -m 'TEXT'"
+    more = "git batch skip a && git batch retry a -m more"
     assert done.hints == [
         "it runs by itself when its turn comes: git batch resume",
         f"to tell it more first: {more}",
     ]
-    for command in more.replace("'TEXT'", "more").split(" && "):
+    for command in more.split(" && "):
         batch(repo, *command.split()[2:])
     batch(repo, "resume")
     told_to = (repo.parent / "told").read_text()
@@ -514,9 +515,12 @@ def test_who_goes_on_from_kept_work_is_told_how_to_add_words_and_keep_it(repo: P
     write(repo, entry("a", "echo >>src/one; exit 1", "attempts = 2"))
     batch(repo, "start", "--yes", status=1)
     batch(repo, "retry", "a", "--from-attempt", "1")
-    again = "git batch retry a -m 'TEXT' --from-attempt 1"
-    hints = batch(repo, "retry", "a", "-m", "more", status=3).hints
-    assert hints[1] == f"to tell it more first: git batch skip a && {again}"
+    more = "to tell it more first: git batch skip a && git batch retry a"
+    hints = batch(repo, "retry", "a", status=3).hints
+    assert hints[1] == f"{more} -m 'TEXT' --from-attempt 1"
+    words = "don't"
+    hints = batch(repo, "retry", "a", "-m", words, status=3).hints
+    assert hints[1] == f"{more} -m {shlex.quote(words)} --from-attempt 1"
 
 
 def test_of_a_fix_that_is_not_applied_yet_nothing_runs_that_could_be_told_more(repo: Path) -> None:

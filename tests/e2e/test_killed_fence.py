@@ -96,10 +96,11 @@ def test_nothing_planted_runs_and_all_of_it_is_put_back(repo: Path, mark: Path, 
     if name not in UNREADABLE:
         for command in READERS:
             here(repo, *command, status=None)
-    done = refused(repo)
+    done = refused(repo, "resume", "--max-tasks", "+9")
     assert not mark.exists()
     assert "'bad' of batch 'demo-" in done.err
-    assert [hint.rsplit(" ", 1)[-1] for hint in done.hints[-2:]] == ["--put-back", "--keep-changes"]
+    ways = [hint.split(" demo-")[1].split(" ", 1)[1] for hint in done.hints[-2:]]
+    assert ways == [f"{option} --max-tasks +9" for option in ("--put-back", "--keep-changes")]
     done = here(repo, "resume", "--put-back")
     assert not mark.exists()
     assert settings(repo) == before

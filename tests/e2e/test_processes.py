@@ -263,9 +263,12 @@ def test_an_orphan_that_closed_the_lock_is_found_by_its_mark(
     until(lambda: len(at_work_in(repo)) == 1)
     assert alive(orphan)
     flag.touch()
-    refused = batch(repo, "resume", status=3)
+    refused = batch(repo, "resume", "--claim", "no where", status=3)
     assert f"\t{orphan}  " in refused.err
-    assert any("--kill-orphans" in hint for hint in refused.hints)
+    assert any(
+        hint.endswith("git batch resume --kill-orphans --claim 'no where'")
+        for hint in refused.hints
+    )
     assert alive(orphan)
     batch(repo, "resume", "--kill-orphans")
     assert not alive(orphan)

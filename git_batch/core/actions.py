@@ -10,7 +10,8 @@ from datetime import datetime
 
 from git_batch.core.admission import reached
 from git_batch.core.agenda import counts
-from git_batch.core.ids import TaskId
+from git_batch.core.attempt import Attempt
+from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, InFlight
 from git_batch.core.standing import IN_THE_CHANGE, Outcome, StopReason, TaskStatus
 
@@ -20,18 +21,28 @@ _ELSEWHERE = frozenset({Outcome.HISTORY_CHANGED, Outcome.TAMPERED})
 _BOUNDS = frozenset({StopReason.BUDGET, StopReason.DEADLINE, StopReason.EXPIRED})
 
 
-def look_at(task: TaskId, outcome: Outcome | None, *, output: bool, diff: bool = False) -> str:
+def look_at(
+    task: TaskId, outcome: Outcome | None, *, output: bool, replayed: Oid | None = None
+) -> str:
     """Give the command that shows why a task stands where it does.
 
     Args:
         output: something that it printed is kept.
-        diff: its change tells more than what it printed, whatever the outcome.
+        replayed: the commit that could not be replayed; it is all that is kept, and the record
+            holds it wherever it is.
     """
-    if diff or outcome in IN_THE_CHANGE:
+    if replayed is not None:
+        return f"git show {replayed}"
+    if outcome in IN_THE_CHANGE:
         return f"git batch show {task} --diff"
     if not output or outcome in _ELSEWHERE:
         return f"git batch show {task}"
     return f"git batch show {task} --output"
+
+
+def not_replayed(replays: Oid | None, last: Attempt | None) -> Oid | None:
+    """Give the commit of a former base that a task's newest attempt has left nothing of."""
+    return replays if last is not None and last.ref is None else None
 
 
 def kept_part(command: str) -> str | None:

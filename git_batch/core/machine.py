@@ -20,7 +20,7 @@ from msgspec import Struct
 from git_batch.core import agenda as agendas
 from git_batch.core import effects as fx
 from git_batch.core import events as ev
-from git_batch.core.actions import look_at, next_action, way_on
+from git_batch.core.actions import look_at, next_action, not_replayed, way_on
 from git_batch.core.admission import admission_stop
 from git_batch.core.attempt import DEATHS, DIED, Failure
 from git_batch.core.decisions import replaying
@@ -185,8 +185,13 @@ class Machine:
         else:
             reason = f"{few(parked)} {'needs' if len(parked) == 1 else 'need'} a person"
             first = state.tasks[TaskId(parked[0])]
-            log = first.history[-1].log if first.history else None
-            action = look_at(TaskId(parked[0]), first.outcome, output=log is not None)
+            last = first.history[-1] if first.history else None
+            action = look_at(
+                TaskId(parked[0]),
+                first.outcome,
+                output=last is not None and last.log is not None,
+                replayed=not_replayed(first.replays, last),
+            )
         return fx.Close(BatchStatus.NEEDS_HUMAN, stop, reason, action)
 
     def _bound(self, state: BatchState) -> fx.Close | None:

@@ -7,7 +7,7 @@ what a command is for. Only commands that exist are named: what can't be done ye
 
 from __future__ import annotations
 
-from git_batch.core.actions import look_at, way_on, without
+from git_batch.core.actions import look_at, not_replayed, way_on, without
 from git_batch.core.model import BatchState, Plan
 from git_batch.core.standing import (
     RESUMABLE,
@@ -21,6 +21,8 @@ from git_batch.views.escape import one_line, shell_word
 from git_batch.views.standing import Board, Standing
 
 Labelled = tuple[str, str]
+
+_DONE = (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
 
 _BEFORE_THEIR_EYES = "git batch report"
 """What whoever reads these commands is reading."""
@@ -65,11 +67,10 @@ def _leave_out(board: Board, standing: Standing) -> str:
 def kept_work(board: Board, standing: Standing) -> list[Labelled]:
     """Give the ref that keeps the newest attempt's work, and the command that shows it."""
     last = standing.last
-    done = standing.state in (TaskStatus.COMMITTED, TaskStatus.UNCHANGED)
-    if done or last is None:
+    if standing.state in _DONE or last is None:
         return []
     if last.ref is None:
-        old = standing.replays
+        old = not_replayed(standing.replays, last)
         return [("kept", old), ("see it", f"git show {old}")] if old is not None else []
     if not board.keeps(last):
         return [("kept", GONE)]
@@ -108,11 +109,12 @@ def output_of(board: Board, standing: Standing, attempt: int | None = None) -> s
 
 def _look(board: Board, standing: Standing) -> str:
     last = standing.last
-    unapplied = standing.replays is not None and last is not None and last.ref is None
     if last is not None and last.ref is not None and not board.keeps(last):
         return f"git batch show {standing.task.id}"
     output = board.has_output(last)
-    return look_at(standing.task.id, standing.outcome, output=output, diff=unapplied)
+    left = standing.state not in _DONE
+    replayed = not_replayed(standing.replays, last) if left else None
+    return look_at(standing.task.id, standing.outcome, output=output, replayed=replayed)
 
 
 def for_batch(board: Board) -> list[str]:

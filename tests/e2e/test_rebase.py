@@ -183,12 +183,35 @@ def test_a_conflict_parks_with_its_work_at_hand_and_a_retry_runs_the_command(rep
     assert "+one" in batch(repo, "show", "a", "--diff").out
     said = batch(repo, "show", "a").out
     assert first in said
-    assert "git batch show a --diff" in batch(repo, "report").out
     batch(repo, "retry", "a")
     batch(repo, "resume")
     assert (repo / "src/one").read_text() == "one\ntwo\n"
     assert runs(repo) == 3, "'a' was run again, 'b' was not"
     assert is_whole(repo)
+
+
+def test_what_went_wrong_of_a_commit_that_could_not_be_replayed_each_view_said_another_look(
+    repo: Path,
+) -> None:
+    first = ended(repo, A)
+    moved(repo, "src/one", "theirs\n")
+    batch(repo, "rebase", "--onto", "main")
+    stopped = batch(repo, "resume", "--yes", status=1)
+    look = f"git show {first}"
+    assert f"next:   {look}\n" in stopped.out
+    assert f"next:          {look}\n" in batch(repo, "status").out
+    assert told(repo)["next_action"] == look
+    report = batch(repo, "report").out
+    assert f"    look:         {look}\n" in report
+    assert "\nthen:\n    git batch resume\n" in report  # what was said above is not said again
+    assert f"    kept:         {first}\n" in report
+    shown = batch(repo, "show", "a").out
+    assert shown.partition("\nnext:\n")[2].startswith(f"  {look}\n  git batch retry a\n")
+    assert "git batch show a" not in stopped.out + report + shown
+    assert "+one" in git(repo, *look.split()[1:])
+    batch(repo, "retry", "a")
+    batch(repo, "resume")
+    assert look not in batch(repo, "show", "a").out
 
 
 def test_a_persons_resolution_is_adopted_with_the_words_of_the_commit(repo: Path) -> None:

@@ -1,5 +1,8 @@
 """`git batch adopt`: a person's fix, or kept work, becomes a parked task's work.
 
+So does it of a task that is to run again by a person's decision: until it begins they may decide
+otherwise, rather than have it fail once more.
+
 The fix is what the working tree holds on top of the batch branch. It is compared with the task's
 scope at once, kept under a ref, recorded, and only then put away; `resume` does that if it could
 not be done, and applies the fix like accepted work: scope, checks, hooks, one commit.

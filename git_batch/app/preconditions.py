@@ -186,11 +186,12 @@ def untracked_among(session: Session, files: Sequence[str]) -> tuple[bytes, ...]
     return tuple(f for entry in dirt for f in _files_below(session, entry) if f in own)
 
 
-def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) -> None:
+def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = (), *ways: str) -> None:
     """Refuse a working tree that is not as the branch's tip.
 
     Args:
         accepted: untracked paths of the person's, which they may have staged since.
+        ways: what else can be done about it, as hints.
     """
     if not dirt:
         return
@@ -205,6 +206,7 @@ def refuse_dirt(session: Session, dirt: Dirt, accepted: Sequence[bytes] = ()) ->
         f"{said}:\n{_names(paths)}",
         *hints,
         *(setaside.ways(session.repo, rest) if rest else ()),
+        *ways,
     )
 
 

@@ -14,19 +14,25 @@ belong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from git_batch.app import preconditions
-from git_batch.app.session import Session
+from git_batch.app.session import Session, called
+from git_batch.core.decisions import allowed
+from git_batch.core.events import Decision
 from git_batch.core.ids import Oid
-from git_batch.core.model import BatchState
+from git_batch.core.model import BatchState, Plan
 from git_batch.core.naming import few, path_text
+from git_batch.core.planscopes import Bounds, stray
 from git_batch.core.standing import Phase, TaskStatus
+from git_batch.core.transitions import BATCH
 from git_batch.repo.repository import Dirt
 from git_batch.repo.restore import restore
 from git_batch.repo.trees import diff
 from git_batch.repo.worktree import Scanner
 from git_batch.run.lineage import is_made
+from git_batch.views.addressing import addressed
 
 _NAMED = 5
 
@@ -34,7 +40,7 @@ Note = Callable[[str], None]
 
 
 def refuse_unknown(
-    session: Session, state: BatchState, excluded: Sequence[bytes], note: Note
+    session: Session, plan: Plan, state: BatchState, excluded: Sequence[bytes], note: Note
 ) -> None:
     """Refuse what no task has changed, where the files have to be as the branch's tip.
 
@@ -51,13 +57,32 @@ def refuse_unknown(
     if adopted:
         bring(session, excluded, session.repo.tree_of(state.head), adopted, note)
         dirt = preconditions.still_clean(session, excluded)
-    preconditions.refuse_dirt(session, dirt, excluded)
+    ways = islice(_as_fix(session, plan, state, dirt), _NAMED) if dirt else ()
+    preconditions.refuse_dirt(session, dirt, excluded, *ways)
+
+
+def _as_fix(session: Session, plan: Plan, state: BatchState, dirt: Dirt) -> Iterator[str]:
+    """Say whose work a person's changes could be, as hints."""
+    stands = (state.status, f"decided:{Decision.ADOPT}") in BATCH and _is_at_head(session, state)
+    if not stands or any(entry.changed_inside for entry in dirt.tracked):
+        return
+    paths = [(path, False) for path in (*(e.path for e in dirt.tracked), *dirt.untracked)]
+    for task in plan.tasks:
+        fits = allowed(state, task.id, Decision.ADOPT)
+        if fits and not any(stray(Bounds(task.scope, task.protect), paths)):
+            way = addressed(f"git batch adopt {task.id}", called(session, state.batch_id))
+            yield f"or let them be the work of '{task.id}': {way}"
+
+
+def _is_at_head(session: Session, state: BatchState) -> bool:
+    """Tell whether the files are of the branch, and that is where its record says."""
+    name = f"refs/heads/{state.branch}"
+    return session.repo.symbolic_head() == name and session.refs.read(name) == state.head
 
 
 def _adopted(session: Session, state: BatchState) -> list[Oid]:
     """List the fixes that are recorded as tasks' work and may be in the files still."""
-    name = f"refs/heads/{state.branch}"
-    if session.repo.symbolic_head() != name or session.refs.read(name) != state.head:
+    if not _is_at_head(session, state):
         return []
     waiting = [r for r in state.tasks.values() if r.status is TaskStatus.PENDING and r.apply_only]
     return [r.work for r in waiting if r.work is not None and r.work_base == state.head]

@@ -70,7 +70,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         if request.plan is not None:
             state, plan = journal.state, journal.machine.plan
             loaded = renewing.changed_plan(session, state, plan, request)
-        _ready(session, journal.state, loaded.files if loaded else (), tools.progress.note)
+        _ready(session, journal, loaded.files if loaded else (), tools.progress.note)
         _renew(session, journal, request, loaded, confirm, who, tools)
         journal.take_up(tools.clock())
         claim(session, journal.state.slug, batch, who, tools.clock())
@@ -102,9 +102,10 @@ def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcom
 
 
 def _ready(
-    session: Session, state: BatchState, plan_files: Sequence[str], note: Callable[[str], None]
+    session: Session, journal: Journal, plan_files: Sequence[str], note: Callable[[str], None]
 ) -> None:
     """See that the working tree is where the batch left it, or can be put there."""
+    state = journal.state
     preconditions.no_operation(session)
     name = f"refs/heads/{state.branch}"
     untouched = state.enrolled == 0 and state.in_flight is None
@@ -116,7 +117,7 @@ def _ready(
     if deleted and untouched:
         take_branch(session, state)
     if untouched or not deleted:
-        readiness.refuse_unknown(session, state, excluded, note)
+        readiness.refuse_unknown(session, journal.machine.plan, state, excluded, note)
     if untouched and (session.refs.read(name) in (None, state.base)):
         take_branch(session, state)
     elif session.refs.read(name) is not None:
@@ -155,7 +156,7 @@ def _renew(
     if confirm(offered):
         session.repo.look_again()
         _same_as_asked(offered, offer(at=tools.clock()), loaded)
-    _ready(session, state, loaded.files if loaded else (), tools.progress.note)
+    _ready(session, journal, loaded.files if loaded else (), tools.progress.note)
     renewing.record(session, journal, offered, loaded, tools.clock())
 
 

@@ -41,7 +41,10 @@ def review_command(task: str, message: str, **given: bool) -> int:
               help="Take the kept work of attempt N instead of the working tree.")  # fmt: skip
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def adopt_command(task: str, attempt: int | None, message: str) -> int:
-    """Take your fix in the working tree, or kept work, as the work of a parked TASK."""
+    """Take your fix in the working tree, or kept work, as the work of a parked TASK.
+
+    Also of one that a retry lets run again, as long as it has not begun.
+    """
     from git_batch.app.adopting import adopt
 
     session = told_session()

@@ -33,6 +33,10 @@ def allowed(state: BatchState, task: TaskId, decision: Decision) -> bool:
         return decision is Decision.SKIP and flight.phase is Phase.READY
     record = state.tasks.get(task)
     status = record.status if record else TaskStatus.PENDING
+    if decision is Decision.ADOPT and record is not None and status is TaskStatus.PENDING:
+        # It is to run again because a person said so, and nothing has run since: they may give it
+        # its work instead. What has its work already keeps that.
+        return not record.apply_only
     return status in _FROM[decision]
 
 

@@ -90,6 +90,19 @@ def next_run(world: World) -> fx.RunTask:
     return effect
 
 
+def test_a_fix_is_taken_of_what_is_to_run_again_and_has_no_work_yet() -> None:
+    world = World(plan(task("a", attempts=1), task("b")), ends(a=[Outcome.CHECK_FAILED]))
+    world.run()
+    assert not allowed(world.current, TaskId("b"), Decision.ADOPT)  # it is done
+    world.decide(Decision.RETRY, "a", why="try harder", work=oid("kept"))
+    assert allowed(world.current, TaskId("a"), Decision.ADOPT)
+    world.decide(Decision.ADOPT, "a", work=oid("fix"))
+    record = world.current.tasks[TaskId("a")]
+    assert (record.work, record.apply_only) == (oid("fix"), True)
+    assert not allowed(world.current, TaskId("a"), Decision.ADOPT)  # that fix would be lost
+    assert outcomes(world.drive()) == {"a": Outcome.COMMITTED, "b": Outcome.COMMITTED}
+
+
 def test_a_retry_without_words_keeps_the_feedback_as_it_was() -> None:
     world = World(plan(task("a", attempts=1)), ends(a=[Outcome.CHECK_FAILED]))
     world.run()

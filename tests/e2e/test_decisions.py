@@ -511,6 +511,37 @@ def test_what_went_wrong_who_forgot_words_for_a_retry_was_not_told_how_to_add_th
     assert told_to.index("more") < told_to.index("first words")
 
 
+def test_what_went_wrong_after_a_retry_a_persons_fix_was_taken_by_nothing(repo: Path) -> None:
+    write(
+        repo,
+        entry("a", "echo ran >>../ran; exit 1", "attempts = 1"),
+        entry("b", "exit 1", 'scope = ["other/**"]', "attempts = 1"),
+        entry("c", "exit 1", "attempts = 1"),
+    )
+    batch(repo, "start", "--yes", status=1)
+    batch(repo, "skip", "c")
+    batch(repo, "retry", "a", "-m", "try harder")
+    (repo / "src/one").write_text("mine\n")
+    refused = batch(repo, "resume", status=3)
+    assert "changes that no task made" in refused.err
+    assert refused.hints[-1] == "or let them be the work of 'a': git batch adopt a"
+    assert sum("git batch adopt" in hint for hint in refused.hints) == 1  # 'b' may not change it
+    batch(repo, *refused.hints[-1].rpartition("git batch ")[2].split())
+    batch(repo, "resume", status=1)
+    assert outcomes(repo) == {"a": "committed", "b": "run_failed", "c": "dropped"}
+    assert git(repo, "show", "HEAD:src/one") == "mine"
+    assert (repo.parent / "ran").read_text() == "ran\n"
+
+
+def test_a_task_that_never_ran_takes_no_fix(repo: Path) -> None:
+    write(repo, entry("a", "exit 1", "attempts = 1"), entry("b", "echo b >src/b2"))
+    batch(repo, "start", "--yes", "--fail-fast", status=1)
+    (repo / "src/one").write_text("mine\n")
+    assert "runs by itself" in batch(repo, "adopt", "b", status=3).err
+    hints = batch(repo, "resume", status=3).hints
+    assert hints[-1] == "or let them be the work of 'a': git batch adopt a"
+
+
 def test_who_goes_on_from_kept_work_is_told_how_to_add_words_and_keep_it(repo: Path) -> None:
     write(repo, entry("a", "echo >>src/one; exit 1", "attempts = 2"))
     batch(repo, "start", "--yes", status=1)

@@ -114,7 +114,11 @@ def fetch(session: Session, remote: str | None, *, relay: Relay) -> tuple[str, l
     branch = on.removeprefix("refs/heads/") if on else None
     remote = remotes.chosen(session.repo.git, branch, remote, push=False)
     if not remotes.fetch(session.repo.git, remote, relay):
-        raise PreconditionError(f"'{remote}' could not be read; what is here is as it was")
+        from git_batch.app.unrecorded import not_read  # rarely needed
+
+        raise PreconditionError(
+            f"'{remote}' could not be read; what is here is as it was", *not_read(session)
+        )
     here = session.refs.listed(RECORDS)
     prefix = f"{TRACKING}{remote}/"
     found = []

@@ -135,14 +135,44 @@ def still_lost(session: Session, remote: str) -> list[str]:
     return [said, *ways] if ways else []
 
 
-def way_to_record(session: Session, batch: BatchId, branch: str, *, copy: bool = False) -> str:
-    """Give the command that gets a record: from a remote, without one from what is left.
+def not_read(session: Session) -> list[str]:
+    """Say, as hints, what helps with a remote that can't be read and a record that is lost."""
+    left = unrecorded(session)
+    branch = branch_of(session, left.batch) if left is not None else None
+    if left is None or branch is None or _is_recorded(session, left.batch):
+        return []
+    lost = f"the record of '{left.batch}' is not here either"
+    return [f"{lost}; to bring back what is left of it: git batch recover {shlex.quote(branch)}"]
+
+
+def ways_to_copy(session: Session, batch: BatchId, what: str) -> list[str]:
+    """Give the commands that let commits be compared with a record which is not here.
+
+    A remote need not have it, and nothing here tells whether it was looked for there.
 
     Args:
-        copy: a tracking copy will do.
+        what: how the commits were named, by a branch or otherwise.
     """
-    names = remotes.known(session.repo.git)
-    if not names:
+    here = session.refs.read(f"refs/heads/{what}") is not None
+    branch = what if here else branch_of(session, batch)
+    remote = _remote(session)
+    if remote is None:
+        return [f"git batch recover {shlex.quote(branch or what)}"]
+    ways = [f"git batch fetch {shlex.quote(remote)}"]
+    if branch is not None:
+        ways.append(f"or, if no remote has its record: git batch recover {shlex.quote(branch)}")
+    return ways
+
+
+def way_to_record(session: Session, batch: BatchId, branch: str) -> str:
+    """Give the command that gets a record: from a remote, without one from what is left."""
+    remote = _remote(session)
+    if remote is None:
         return f"git batch recover {shlex.quote(branch)}"
-    remote = "origin" if "origin" in names else names[0]
-    return f"git batch fetch {remote}" if copy else f"git batch pull {remote} {batch}"
+    return f"git batch pull {shlex.quote(remote)} {batch}"
+
+
+def _remote(session: Session) -> str | None:
+    """Name the remote that is asked first."""
+    names = remotes.known(session.repo.git)
+    return "origin" if "origin" in names else next(iter(names), None)

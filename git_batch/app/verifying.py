@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from git_batch.app.session import Session, choose
-from git_batch.app.unrecorded import only_fetched, way_to_record
+from git_batch.app.unrecorded import only_fetched, ways_to_copy
 from git_batch.core.chain import TRACKING, ref_name
 from git_batch.core.ids import BATCH_ID, BatchId, Oid
 from git_batch.core.lineage import BRANCH_MISSING, Drift, Verdict, word
@@ -251,4 +251,4 @@ def hints(session: Session, done: Verified) -> list[str]:
     if meant.record is not None:
         plan = " --plan FILE" if found.reason == lineage.REBUILT else ""
         return [f"git batch recover {word(meant.branch or meant.what)}{plan}"]
-    return [way_to_record(session, found.batch, meant.what, copy=True)]
+    return ways_to_copy(session, found.batch, meant.what)

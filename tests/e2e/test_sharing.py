@@ -87,6 +87,29 @@ def test_what_went_wrong_a_lost_record_was_only_looked_for_where_it_never_was(to
     assert f"which '{BRANCH}' is of" not in near(top, "fetch").out
 
 
+def test_what_went_wrong_of_a_lost_record_verify_knew_only_where_it_never_was(top: Path) -> None:
+    """As long as there is a remote; whether somebody looked there can't be told."""
+    name = batch_id(top)
+    git(top, "update-ref", "-d", record(top))
+    back = f"or, if no remote has its record: git batch recover {BRANCH}"
+    for what in ((), (BRANCH,), (f"main..{BRANCH}",), ("HEAD",)):
+        near(top, "fetch")
+        done = near(top, "verify", *what, status=3).out.splitlines()
+        assert [line.strip() for line in done[-2:]] == ["git batch fetch origin", back]
+    (top.parent / "origin.git").rename(top.parent / "gone.git")
+    way = f"git batch recover {BRANCH}"
+    lost = f"the record of '{name}' is not here either; to bring back what is left of it: {way}"
+    for command in (("fetch",), ("pull", "origin", name)):
+        assert near(top, *command, status=3).hints == [lost]
+    git(top, "remote", "remove", "origin")
+    for what in ((), ("HEAD",)):
+        assert near(top, "verify", *what, status=3).out.splitlines()[-1] == f"    {way}"
+    pasted_words = back.partition(": git batch ")[2].split()
+    near(top, *pasted_words)
+    assert told(top)["batch_id"] == name
+    near(top, "verify")
+
+
 # --- push -----------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ class Usage(Struct, frozen=True):
     Attributes:
         usd_unsaid: how many of the attempts summed up here were an agent's that did not say the
             money; `tokens_unsaid` likewise, neither number of tokens.
+        unread: why something of what was written can't be read; of several attempts the newest.
     """
 
     usd: float | None = None
@@ -60,6 +61,7 @@ class Usage(Struct, frozen=True):
     output_tokens: int | None = None
     usd_unsaid: int = 0
     tokens_unsaid: int = 0
+    unread: str = ""
 
     @property
     def said(self) -> bool:
@@ -74,6 +76,7 @@ class Usage(Struct, frozen=True):
             _sum(self.output_tokens, other.output_tokens),
             self.usd_unsaid + other.usd_unsaid,
             self.tokens_unsaid + other.tokens_unsaid,
+            other.unread or self.unread,
         )
 
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from git_batch.core import template
 from git_batch.core.attempt import Usage
@@ -27,6 +28,10 @@ from git_batch.repo.git import clean_environment
 
 _MOST = 1 << 20
 """Bytes of a file written by a command that are read; more is no message."""
+
+_KNOWN = frozenset({"usd", "input_tokens", "output_tokens"})
+_NAMES = "'usd', 'input_tokens' and 'output_tokens'"
+_SHOWN = 40
 
 
 def _fresh(root: str) -> Path:
@@ -138,33 +143,49 @@ class TaskFiles:
         return replace(said, usd_unsaid=int(said.usd is None), tokens_unsaid=int(no_tokens))
 
     def _said(self) -> Usage:
-        """Read the usage file; anything but the documented form is unknown."""
-        text = _read(self.usage)
-        if text is None:
-            return Usage()
+        """Read the usage file; anything but the documented form is unknown, and said to be so."""
         try:
-            table = json.loads(text)
-        except (ValueError, RecursionError):
-            return Usage()
-        if not isinstance(table, dict):
-            return Usage()
-        return Usage(
-            usd=_amount(table.get("usd")),
-            input_tokens=_count(table.get("input_tokens")),
-            output_tokens=_count(table.get("output_tokens")),
-        )
+            table = _table_in(self.usage)
+            unread = "" if not table or _KNOWN & table.keys() else f"it has none of {_NAMES}"
+        except ValueError as error:
+            table, unread = {}, str(error)
+        said: dict[str, Any] = {}
+        for name in sorted(_KNOWN & table.keys()):
+            value = table[name]
+            if value is not None and not _counts(value, whole=name != "usd"):
+                unread = f"'{name}' is {json.dumps(value)[:_SHOWN]}"
+            elif value is not None:
+                said[name] = float(value) if name == "usd" else value
+        return Usage(**said, unread=self.hide(unread))
 
 
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e9 else None
+def _table_in(path: Path) -> dict[str, Any]:
+    """Read a JSON object that a command may have written; an empty one if it wrote nothing.
+
+    Raises:
+        ValueError: it wrote something else.
+    """
+    text = _read(path)
+    if text is None and os.path.lexists(path):
+        raise ValueError("it is no plain file")
+    if text is None or not text.strip():
+        return {}
+    try:
+        table = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise ValueError("it is no JSON object")
+    return table
 
 
-def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value < 1 << 53 else None
+def _counts(value: object, *, whole: bool) -> bool:
+    """Tell whether a value is a number of tokens, or an amount of money; NaN is neither."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return False
+    return bool(0 <= value < (1 << 53 if whole else 1e9))
 
 
 def _read(path: Path) -> str | None:

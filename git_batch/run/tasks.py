@@ -54,6 +54,7 @@ class TaskRunner:
         self._fence = Fence(context)
         self._cache = CheckCache(recheck=context.tools.recheck)
         self._claims = claims
+        self._told_unread: set[str] = set()
 
     def run(self, task: Task, flight: InFlight) -> Ran | AttemptFailed:
         """Run the task's command and compare what it left with the scope."""
@@ -110,8 +111,16 @@ class TaskRunner:
         self._fence.raise_(flight)
         ended, piece = self.commands.task(task, flight)
         usage = self._c.files.used(task)
+        self._tell_unread(task, usage.unread)
         breach = self._fence.breach(flight)
         return breach or failure_of(self._c, task, ended, piece), ended.status, usage
+
+    def _tell_unread(self, task: Task, why: str) -> None:
+        """Say that what a command used stays unknown, though it wrote something; once a run."""
+        if why and why not in self._told_unread:
+            self._told_unread.add(why)
+            said = f"what '{task.id}' wrote to $BATCH_USAGE can't be read: {why}"
+            self._c.tools.progress.note(f"{said}; that counts as unknown")
 
     def check(self, task: Task, flight: InFlight) -> ChecksPassed | ChecksFailed | AttemptFailed:
         """Run the task's checks in order, to the first that does not pass."""

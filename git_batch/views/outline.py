@@ -12,7 +12,7 @@ escapes for its own medium.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from git_batch.core.attempt import Attempt, CheckResult, Usage
@@ -152,6 +152,7 @@ def _facts(board: Board, standings: list[Standing]) -> list[tuple[str, str]]:
             f"{counted(len(history), 'attempt')} took {format_duration(busy)}",
         ),
         ("usage", _usage(state.usage, history)),
+        *(("not read", said) for said in _unread(standings)),
     ]
     if state.authorization is not None:
         a = state.authorization
@@ -171,6 +172,16 @@ def _usage(usage: Usage, history: list[Attempt]) -> str:
     if not usage.said or wrote == len(history):
         return said
     return f"{said} (unknown for {len(history) - wrote} of {counted(len(history), 'attempt')})"
+
+
+def _unread(standings: list[Standing]) -> Iterator[str]:
+    """Say of which usage nothing is known although it was written: of the newest, and how often."""
+    found = [(s.task.id, a) for s in standings for a in s.history if a.usage.unread]
+    if found:
+        task, newest = max(found, key=lambda each: each[1].ended_at)
+        more = f"; of {counted(len(found) - 1, 'other attempt')} likewise" if found[1:] else ""
+        where = f"what '{task}' wrote to $BATCH_USAGE in attempt {newest.n}"
+        yield f"{where}: {newest.usage.unread}{more}"
 
 
 def _item(board: Board, standing: Standing, logs: Logs) -> Item:

@@ -119,6 +119,8 @@ def _attempt(board: Board, standing: Standing, attempt: Attempt) -> list[str]:
     lines = [f"attempt {attempt.n}: {said}"]
     if attempt.reason:
         lines += field("reason", attempt.reason, 2, _COLUMN)
+    if attempt.usage.unread:
+        lines += field("usage", f"can't be read: {attempt.usage.unread}", 2, _COLUMN)
     for check in attempt.checks:
         lines += field("check", f"{check.command} ({check_end(check)})", 2, _COLUMN)
     if attempt.changed_total:

@@ -167,14 +167,55 @@ def test_usage_is_summed_and_unknown_stays_unknown(repo: Path) -> None:
     assert "2.50 USD" in batch(repo, "report").out
 
 
-@pytest.mark.parametrize(
-    "written", ["", "no json", "[1]", '{"usd": -1}', '{"usd": "1"}', '{"usd": true}', "[" * 9999]
-)
-def test_usage_that_is_no_usage_is_unknown(repo: Path, written: str) -> None:
+UNREADABLE = {
+    "no json": "it is no JSON: Expecting value",
+    "[1]": "it is no JSON object",
+    '{"usd": -1}': "'usd' is -1",
+    '{"usd": NaN}': "'usd' is NaN",
+    '{"usd": "1"}': "'usd' is \"1\"",
+    '{"usd": true}': "'usd' is true",
+    '{"input_tokens": 1.5}': "'input_tokens' is 1.5",
+    '{"cost": 1}': "it has none of 'usd', 'input_tokens' and 'output_tokens'",
+    "[" * 9999: "it is nested too deep",
+}
+
+
+@pytest.mark.parametrize("written", UNREADABLE)
+def test_what_went_wrong_usage_that_was_no_usage_was_unknown_without_a_word(
+    repo: Path, written: str
+) -> None:
+    run = f'printf %s {shlex.quote(written)} >"$BATCH_USAGE"; echo x >>src/x$BATCH_TASK'
+    write(repo, task("a", run, 'check = "test $BATCH_ATTEMPT = 2"'), task("b", run))
+    done = batch(repo, "start", "-y")
+    why = UNREADABLE[written]
+    assert tasks(repo)["a"]["usage"] is tasks(repo)["b"]["usage"] is None
+    said = [line for line in done.err.splitlines() if "$BATCH_USAGE" in line]
+    assert len(said) == 1
+    assert f"what 'a' wrote to $BATCH_USAGE can't be read: {why}" in said[0]
+    report = " ".join(batch(repo, "report").out.split())
+    assert report.count("$BATCH_USAGE") == 1
+    assert f"not read: what 'b' wrote to $BATCH_USAGE in attempt 1: {why}" in report
+    assert "; of 2 other attempts likewise" in report
+    assert f"can't be read: {why}" in batch(repo, "show", "a").out
+
+
+@pytest.mark.parametrize("written", ["", " \n", "{}", '{"usd": null}'])
+def test_usage_that_was_not_said_is_unknown(repo: Path, written: str) -> None:
     run = f'echo x >src/x; printf %s {shlex.quote(written)} >"$BATCH_USAGE"'
     write(repo, task("a", run))
-    batch(repo, "start", "-y")
+    assert "BATCH_USAGE" not in batch(repo, "start", "-y").err
     assert tasks(repo)["a"]["usage"] is None
+    assert "BATCH_USAGE" not in batch(repo, "report").out
+
+
+def test_what_can_be_read_of_usage_counts_and_the_rest_is_named(repo: Path) -> None:
+    says = """printf '{"usd": 1.5, "input_tokens": -1}' >"$BATCH_USAGE"; echo x >src/x"""
+    links = 'ln -s /dev/null "$BATCH_USAGE"; echo y >src/y'
+    write(repo, task("a", says), task("b", links))
+    done = batch(repo, "start", "-y")
+    assert tasks(repo)["a"]["usage"] == {"usd": 1.5, "input_tokens": None, "output_tokens": None}
+    assert "wrote to $BATCH_USAGE can't be read: 'input_tokens' is -1;" in done.err
+    assert "wrote to $BATCH_USAGE can't be read: it is no plain file;" in done.err
 
 
 @pytest.mark.parametrize("how", ['echo ask >"$BATCH_BLOCKED"', "echo ask; exit 125"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from git_batch.core.duration import write_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import BatchState, Budget
 from git_batch.core.plandiff import Kind, PlanDiff
@@ -11,6 +14,8 @@ from git_batch.views.escape import one_line
 
 NAMED = 20
 """Tasks that are named where the whole list would hide what else is said."""
+
+_DURATIONS = frozenset({"deadline", "max_wait"})
 
 _SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~", Kind.MOVED: ">"}
 
@@ -61,8 +66,13 @@ def _stays(task: TaskId, kind: Kind, state: BatchState) -> str:
 def _bounds(old: Budget, new: Budget) -> list[str]:
     names = ("max_tasks", "deadline", "qa_failure_limit", "max_wait", "max_usd", "max_tokens")
     pairs = ((name, getattr(old, name), getattr(new, name)) for name in names)
-    return [f"{name}: {_value(a)} -> {_value(b)}" for name, a, b in pairs if a != b]
+    return [f"{name}: {_value(name, a)} -> {_value(name, b)}" for name, a, b in pairs if a != b]
 
 
-def _value(value: object) -> str:
+def _value(name: str, value: object) -> str:
+    """Write a bound as a plan does."""
+    if isinstance(value, float) and name in _DURATIONS:
+        return write_duration(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     return "none" if value is None else one_line(str(value))

@@ -63,6 +63,16 @@ def test_what_went_wrong_a_resume_of_a_named_batch_was_one_of_another(repo: Path
     assert told(repo)["state"] == "completed"
 
 
+def test_what_went_wrong_a_deadline_of_a_plan_was_shown_as_a_number(repo: Path) -> None:
+    plan(repo, task("a", "exit 1", "attempts = 1"))
+    near(repo, "start", PLAN, "--yes", status=1)
+    done = near(repo, "resume", "--plan", PLAN, "--deadline", "1h30m", "--yes", status=1)
+    assert "  ~ the budget's deadline: none -> 1h30m\n" in done.out
+    later = ("--deadline", "2199-01-31T08:00:00Z")
+    done = near(repo, "resume", "--plan", PLAN, *later, "--yes", status=1)
+    assert "  ~ the budget's deadline: 1h30m -> 2199-01-31T08:00:00+00:00\n" in done.out
+
+
 def test_a_plan_that_is_no_change_is_started_with_what_was_given(repo: Path) -> None:
     plan(repo)
     near(repo, "start", PLAN, "--yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -94,30 +95,27 @@ def log_command(batch: str | None, task: str | None, as_json: bool) -> int:
 def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_json: bool) -> int:
     """Show the attempts of TASK, its checks, output and diff, its commit or its kept work."""
     from git_batch.app.deciding import Named, known_task
+    from git_batch.views.addressing import addressed
     from git_batch.views.show import show_json, show_text
 
+    if as_json and (output or diff):
+        raise click.UsageError("'--json' has neither '--output' nor '--diff'; ask for it without")
     session, named = open_session(), Named.parse(task)
     found = queries.whole(session, named.batch)
     if found is None:
         raise PreconditionError(nothing(session))
     wanted, live = known_task(found.plan, named.task), found.live is not None
-    if as_json:
-        emit(show_json(found.state, found.plan, wanted, live=live, around=found.around))
-        return ExitCode.OK
     change = queries.task_diff(session, found.state, wanted, attempt) if diff else None
+    state, plan, around = found.state, found.plan, found.around
+    text = partial(show_text, state, plan, wanted, logs=found.logs, output=output, diff=change)
     try:
-        text = show_text(
-            found.state,
-            found.plan,
-            wanted,
-            live=live,
-            around=found.around,
-            logs=found.logs,
-            attempt=attempt,
-            output=output,
-            diff=change,
-        )
+        if as_json:
+            emit(show_json(state, plan, wanted, live=live, around=around, attempt=attempt))
+        else:
+            out(text(live=live, around=around, attempt=attempt))
     except KeyError:
-        raise UsageError(f"'{wanted}' has no attempt {attempt}") from None
-    out(text)
+        way = addressed(f"git batch show {wanted}", around.name)
+        raise UsageError(
+            f"'{wanted}' has no attempt {attempt} that has ended", f"those it has: {way}"
+        ) from None
     return ExitCode.OK

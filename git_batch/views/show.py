@@ -64,10 +64,11 @@ def show_text(
     lines = [f"{task}: {one_line(standing.task.title)}", *_head(state, standing)]
     for one in attempts:
         lines += ["", *_attempt(board, standing, one)]
-    if output and attempts:
-        lines += ["", *_output(standing, attempts[-1], logs)]
+    if output:
+        no_output = ["output: none, as no attempt has ended"]
+        lines += ["", *(_output(standing, attempts[-1], logs) if attempts else no_output)]
     if diff is not None:
-        lines += ["", output_text(diff).rstrip("\n")]
+        lines += ["", output_text(diff).rstrip("\n") or "diff: no change is kept"]
     if standing.waits or not (output or diff is not None):
         read = board.addressed(f"git batch show {task}")  # as every form of it does
         found = [*kept_work(board, standing)[1:], *task_commands(board, standing)]
@@ -78,15 +79,24 @@ def show_text(
 
 
 def show_json(
-    state: BatchState, plan: Plan, task: TaskId, *, live: bool, around: Around | None = None
+    state: BatchState,
+    plan: Plan,
+    task: TaskId,
+    *,
+    live: bool,
+    around: Around | None = None,
+    attempt: int | None = None,
 ) -> dict[str, Any]:
-    """Give a task as the report does, with its own next commands."""
+    """Give a task as the report does, with its own next commands; `attempt` as of `show_text`."""
     board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
+    history = [a for a in history_json(board, standing) if attempt in (None, a["n"])]
+    if attempt is not None and not history:
+        raise KeyError(attempt)
     return {
         "version": VERSION,
         "batch_id": state.batch_id,
-        "task": {**task_json(standing), "history": history_json(board, standing)},
+        "task": {**task_json(standing), "history": history},
         "next_commands": [command for _, command in task_commands(board, standing)],
     }
 

@@ -268,3 +268,28 @@ def test_a_dead_run_is_told_from_a_live_one(in_state: Make) -> None:
     assert "not finished, and nobody is running it" in shown
     assert "'killer', attempt 1, its command was cut short" in shown
     assert shown.endswith("next:       git batch resume\n")
+
+
+def test_what_went_wrong_show_as_json_left_out_without_a_word_what_was_asked_for(
+    in_state: Make,
+) -> None:
+    top = in_state("needs_human")
+    task = next(e["id"] for e in told(top, "report")["tasks"] if e["history"])
+    for option in ("--output", "--diff"):
+        refused = here(top, "show", task, "--json", option, status=2)
+        assert "'--json' has neither '--output' nor '--diff'" in refused.err
+    for form in ((), ("--json",)):
+        refused = here(top, "show", task, "--attempt", "99", *form, status=2)
+        assert f"'{task}' has no attempt 99 that has ended" in refused.err
+        assert refused.hints == [f"those it has: git batch show {task}"]
+    only = json.loads(here(top, "show", task, "--attempt", "1", "--json").out)
+    assert [a["n"] for a in only["task"]["history"]] == [1]
+
+
+def test_what_went_wrong_show_said_nothing_of_output_and_change_that_there_are_not(
+    in_state: Make,
+) -> None:
+    top = in_state("needs_human")
+    task = next(e["id"] for e in told(top, "report")["tasks"] if not e["history"])
+    said = here(top, "show", task, "--output", "--diff").out
+    assert "\noutput: none, as no attempt has ended\n\ndiff: no change is kept\n" in said

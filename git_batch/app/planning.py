@@ -42,10 +42,7 @@ def find_plan(top: str, named: str | None, command: str = START) -> str:
     """
     if named is not None:
         return named
-    default = Path(top) / "batch.toml"
-    if default.is_file():
-        return str(default)
-    found = sorted(str(p) for p in (Path(top) / ".batch").glob("*.toml"))
+    found = _plans(top)
     if len(found) == 1:
         return found[0]
     if found:
@@ -54,6 +51,19 @@ def find_plan(top: str, named: str | None, command: str = START) -> str:
         "there is no plan: neither 'batch.toml' nor '.batch/*.toml' exists",
         "'git batch new' writes a commented one",
     )
+
+
+def _plans(top: str) -> list[str]:
+    """List the files that may be meant where none is named."""
+    default = Path(top) / "batch.toml"
+    if default.is_file():
+        return [str(default)]
+    return sorted(str(p) for p in (Path(top) / ".batch").glob("*.toml"))
+
+
+def first_step(top: str) -> str:
+    """Give the command that a first batch begins with: a plan may be there already."""
+    return START if _plans(top) else "git batch new"
 
 
 def parser() -> Callable[..., Plan]:

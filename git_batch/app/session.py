@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from git_batch.core.ids import BATCH_ID, BatchId, slug_of
-from git_batch.errors import PreconditionError, RecordError, UsageError
+from git_batch.errors import BatchError, PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
 from git_batch.repo.here import here
 from git_batch.repo.locks import LOCK_NAME
@@ -127,20 +127,24 @@ def must_choose(session: Session, named: str | None) -> batches.Summary:
     """Find the batch that is meant; refused if there is none, or its ref can't be read."""
     found = choose(session, named)
     if found is None:
-        from git_batch.app.unrecorded import only_fetched, unrecorded  # rarely needed
-
-        left = unrecorded(session)
-        if left is not None:
-            raise RecordError(
-                f"the record of batch '{left.batch}' is not here", f"get it: {left.way}"
-            )
-        raise PreconditionError(
-            "there is no batch in this repository",
-            *(only_fetched(session, None) or ["git batch new, then git batch start"]),
-        )
+        raise no_batch(session)
     if found.ref_tip is None:
         found.readable()
     return found
+
+
+def no_batch(session: Session) -> BatchError:
+    """Say that there is no batch here, and how to come by one."""
+    from git_batch.app.planning import first_step  # rarely needed, nor is the other
+    from git_batch.app.unrecorded import only_fetched, unrecorded
+
+    left = unrecorded(session)
+    if left is not None:
+        return RecordError(f"the record of batch '{left.batch}' is not here", f"get it: {left.way}")
+    return PreconditionError(
+        "there is no batch in this repository",
+        *(only_fetched(session, None) or [f"begin with: {first_step(session.repo.layout.top)}"]),
+    )
 
 
 def outside_of_tasks() -> None:

@@ -14,7 +14,6 @@ from git_batch.app.session import Session, now, open_session
 from git_batch.cli.output import emit, json_option, out
 from git_batch.errors import BatchError, ExitCode, GitError
 
-NOTHING = "no batch in this repository; begin with: git batch new"
 _EVERY = 2.0
 
 
@@ -50,6 +49,7 @@ def _status_text(session: Session, batch: str | None) -> str:
 
 def nothing(session: Session) -> str:
     """Say that there is no batch here, or that one is known from its commits only."""
+    from git_batch.app.planning import first_step
     from git_batch.app.unrecorded import only_fetched, unrecorded
     from git_batch.views.verify import unrecorded_text
 
@@ -57,7 +57,9 @@ def nothing(session: Session) -> str:
     if left is not None:
         return unrecorded_text(left)
     fetched = only_fetched(session, None)
-    return "\n".join(["no batch is here yet, only fetched:", *fetched]) if fetched else NOTHING
+    if fetched:
+        return "\n".join(["no batch is here yet, only fetched:", *fetched])
+    return f"no batch in this repository; begin with: {first_step(session.repo.layout.top)}"
 
 
 def _live(found: Glance) -> str | None:

@@ -10,10 +10,10 @@ import click
 from git_batch.app import queries
 from git_batch.app.glances import glance
 from git_batch.app.queries import Whole
-from git_batch.app.session import open_session
+from git_batch.app.session import no_batch, open_session
 from git_batch.cli.output import emit, json_option, out
 from git_batch.cli.reading import nothing
-from git_batch.errors import ExitCode, PreconditionError, UsageError
+from git_batch.errors import ExitCode, UsageError
 from git_batch.views.escape import json_text
 
 
@@ -103,7 +103,7 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
     session, named = open_session(), Named.parse(task)
     found = queries.whole(session, named.batch)
     if found is None:
-        raise PreconditionError(nothing(session))
+        raise no_batch(session)
     wanted, live = known_task(found.plan, named.task), found.live is not None
     change = queries.task_diff(session, found.state, wanted, attempt) if diff else None
     state, plan, around = found.state, found.plan, found.around

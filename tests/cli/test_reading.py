@@ -293,3 +293,17 @@ def test_what_went_wrong_show_said_nothing_of_output_and_change_that_there_are_n
     task = next(e["id"] for e in told(top, "report")["tasks"] if not e["history"])
     said = here(top, "show", task, "--output", "--diff").out
     assert "\noutput: none, as no attempt has ended\n\ndiff: no change is kept\n" in said
+
+
+@pytest.mark.parametrize("plan", ["batch.toml", ".batch/a.toml"])
+def test_what_went_wrong_a_plan_was_to_be_made_where_one_was(in_state: Make, plan: str) -> None:
+    top = in_state("none")
+    for path in top.glob("*.toml"):
+        path.unlink()
+    assert here(top, "resume", status=3).hints == ["begin with: git batch new"]
+    (top / plan).parent.mkdir(exist_ok=True)
+    (top / plan).write_text("")
+    for command in ("status", "report", "log", "list"):
+        assert here(top, command).out.endswith("; begin with: git batch start\n")
+    for words in (("resume",), ("retry", "a"), ("push",), ("show", "a")):
+        assert here(top, *words, status=3).hints == ["begin with: git batch start"]

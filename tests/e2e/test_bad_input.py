@@ -210,9 +210,9 @@ USES = {
     "limit of nothing": Case("", 2, "qa-failures", "", ("start", "-y", "--qa-failures", "0")),
     "no such option": Case("", 2, "No such option", "", ("start", "--no")),
     "no such command": Case("", 2, "did you mean 'start'", "", ("strat",)),
-    "no batch to resume": Case("", 3, "there is no batch in this", "git batch new", ("resume",)),
+    "no batch to resume": Case("", 3, "there is no batch in this", "git batch start", ("resume",)),
     "no batch of that name": Case("", 2, "there is no batch 'x' here", "", ("resume", "x")),
-    "no batch to decide about": Case("", 3, "there is no batch", "git batch new", ("retry", "a")),
+    "no batch to decide about": Case("", 3, "there is no batch", "git batch start", ("retry", "a")),
     "nobody confirms": Case("", 3, "nobody confirmed", "--yes", ("start",)),
 }
 ALL = REPOSITORIES | TREES | OPERATIONS | NAMES | PLANS | USES

@@ -11,6 +11,7 @@ import click
 from msgspec import Struct
 
 from git_batch.app.requests import Bounds
+from git_batch.cli.numbers import Count
 from git_batch.core.duration import parse_duration, parse_time
 
 
@@ -83,7 +84,7 @@ def _bounds(max_tasks: tuple[bool, int] | None, **given: Any) -> Bounds:
 
 _NAMES = ("max_tasks", "deadline", "expires", "qa_failures", "fail_fast", "claim", "sign")
 _OPTIONS = (
-    click.option("--qa-failures", type=click.IntRange(min=1), metavar="N",
+    click.option("--qa-failures", type=Count(), metavar="N",
                  help="End the run after N failing checks in a row."),
     click.option("--expires", type=Moment(), help="Start no task after this."),
     click.option("--deadline", type=Moment(), help="Start no task after this."),

@@ -7,6 +7,7 @@ import click
 from git_batch.app import deciding
 from git_batch.app.session import now, open_session
 from git_batch.cli.following import go_on, were
+from git_batch.cli.numbers import Count
 from git_batch.cli.output import out, told_session
 from git_batch.errors import ExitCode
 
@@ -14,7 +15,7 @@ from git_batch.errors import ExitCode
 @click.command("retry")
 @click.argument("task")
 @click.option("-m", "--message", default="", metavar="TEXT", help="Words for the next attempt.")
-@click.option("--from-attempt", type=click.IntRange(min=1), metavar="N",
+@click.option("--from-attempt", type=Count(), metavar="N",
               help="Begin with the kept work of attempt N.")  # fmt: skip
 def retry_command(task: str, message: str, from_attempt: int | None) -> int:
     """Let a parked TASK run again; `git batch resume` then does it."""

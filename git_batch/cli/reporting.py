@@ -11,6 +11,7 @@ from git_batch.app import queries
 from git_batch.app.glances import glance
 from git_batch.app.queries import Whole
 from git_batch.app.session import no_batch, open_session
+from git_batch.cli.numbers import Count
 from git_batch.cli.output import emit, json_option, out
 from git_batch.cli.reading import nothing
 from git_batch.errors import ExitCode, UsageError
@@ -88,7 +89,7 @@ def log_command(batch: str | None, task: str | None, as_json: bool) -> int:
 
 @click.command("show")
 @click.argument("task")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only attempt N.")
+@click.option("--attempt", type=Count(), metavar="N", help="Only attempt N.")
 @click.option("--output", is_flag=True, help="Also what it printed.")
 @click.option("--diff", is_flag=True, help="Also what it changed.")
 @json_option

@@ -6,6 +6,7 @@ import click
 
 from git_batch.app.session import called, now
 from git_batch.cli.following import go_on, were
+from git_batch.cli.numbers import Count
 from git_batch.cli.output import out, told_session
 from git_batch.core.events import Verdict
 from git_batch.errors import ExitCode
@@ -37,7 +38,7 @@ def review_command(task: str, message: str, **given: bool) -> int:
 
 @click.command("adopt")
 @click.argument("task")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N",
+@click.option("--attempt", type=Count(), metavar="N",
               help="Take the kept work of attempt N instead of the working tree.")  # fmt: skip
 @click.option("-m", "--message", default="", metavar="WHY", help="Why, for the record.")
 def adopt_command(task: str, attempt: int | None, message: str) -> int:

@@ -268,3 +268,21 @@ def test_resume_without_a_decision_ends_as_before(in_state: Make, state: str, st
 def test_main_never_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["status"]) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "a", "--attempt", "x"),
+        ("retry", "a", "--from-attempt", "x"),
+        ("adopt", "a", "--attempt", "x"),
+        ("start", "--qa-failures", "x"),
+    ],
+)
+def test_what_went_wrong_what_was_no_number_was_called_no_range(
+    in_state: Make, words: tuple[str, ...]
+) -> None:
+    top = in_state("none")
+    assert "'x' is not a valid whole number." in here(top, *words, status=2).err
+    low = here(top, *words[:-1], "0", status=2).err
+    assert "0 is not in the range x>=1." in low

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ from git_batch.cli.output import emit, json_option, out
 from git_batch.cli.reading import nothing
 from git_batch.errors import ExitCode, UsageError
 from git_batch.views.escape import json_text
+
+T = TypeVar("T")
 
 
 @click.command("report")
@@ -99,21 +102,29 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
     from git_batch.views.addressing import addressed
     from git_batch.views.show import show_json, show_text
 
-    if as_json and (output or diff):
-        raise click.UsageError("'--json' has neither '--output' nor '--diff'; ask for it without")
     session, named = open_session(), Named.parse(task)
     found = queries.whole(session, named.batch)
     if found is None:
         raise no_batch(session)
     wanted, live = known_task(found.plan, named.task), found.live is not None
     change = queries.task_diff(session, found.state, wanted, attempt) if diff else None
-    state, plan, around = found.state, found.plan, found.around
-    text = partial(show_text, state, plan, wanted, logs=found.logs, output=output, diff=change)
+    around = found.around
+
+    def shown(view: Callable[..., T]) -> T:
+        return view(
+            found.state,
+            found.plan,
+            wanted,
+            live=live,
+            around=around,
+            logs=found.logs,
+            attempt=attempt,
+            output=output,
+            diff=change,
+        )
+
     try:
-        if as_json:
-            emit(show_json(state, plan, wanted, live=live, around=around, attempt=attempt))
-        else:
-            out(text(live=live, around=around, attempt=attempt))
+        emit(shown(show_json)) if as_json else out(shown(show_text))
     except KeyError:
         way = addressed(f"git batch show {wanted}", around.name)
         raise UsageError(

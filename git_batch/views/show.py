@@ -84,19 +84,32 @@ def show_json(
     task: TaskId,
     *,
     live: bool,
+    logs: Logs,
     around: Around | None = None,
     attempt: int | None = None,
+    output: bool = False,
+    diff: bytes | None = None,
 ) -> dict[str, Any]:
-    """Give a task as the report does, with its own next commands; `attempt` as of `show_text`."""
+    """Give a task as the report does, with its own next commands; the rest as of `show_text`.
+
+    What is asked for is a key of its own: `output`, null where none is kept, and `diff`.
+    """
     board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
     history = [a for a in history_json(board, standing) if attempt in (None, a["n"])]
     if attempt is not None and not history:
         raise KeyError(attempt)
+    asked: dict[str, Any] = {}
+    if output:
+        log = logs(task, history[-1]["n"]) if history and history[-1]["log"] else None
+        asked["output"] = None if log is None else log.decode("utf-8", "replace")
+    if diff is not None:
+        asked["diff"] = diff.decode("utf-8", "replace")
     return {
         "version": VERSION,
         "batch_id": state.batch_id,
         "task": {**task_json(standing), "history": history},
+        **asked,
         "next_commands": [command for _, command in task_commands(board, standing)],
     }
 

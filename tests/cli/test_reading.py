@@ -275,9 +275,11 @@ def test_what_went_wrong_show_as_json_left_out_without_a_word_what_was_asked_for
 ) -> None:
     top = in_state("needs_human")
     task = next(e["id"] for e in told(top, "report")["tasks"] if e["history"])
-    for option in ("--output", "--diff"):
-        refused = here(top, "show", task, "--json", option, status=2)
-        assert "'--json' has neither '--output' nor '--diff'" in refused.err
+    shown = json.loads(here(top, "show", task, "--json", "--output", "--diff").out)
+    assert shown["diff"] in here(top, "show", task, "--diff").out
+    assert shown["diff"].startswith("diff --git ")
+    assert shown["output"] is None or shown["output"] in here(top, "show", task, "--output").out
+    assert not {"output", "diff"} & json.loads(here(top, "show", task, "--json").out).keys()
     for form in ((), ("--json",)):
         refused = here(top, "show", task, "--attempt", "99", *form, status=2)
         assert f"'{task}' has no attempt 99 that has ended" in refused.err

@@ -243,7 +243,7 @@ def test_output_and_diff_are_shown_without_acting() -> None:
 
 def test_a_task_as_json_has_its_history() -> None:
     story = morning()
-    told = show_json(story.state, story.plan, TaskId("slow"), live=False)
+    told = show_json(story.state, story.plan, TaskId("slow"), live=False, logs=lambda *_: None)
     assert told["task"]["history"][0]["outcome"] == "timed_out"
     assert told["next_commands"][0] == "git batch show slow --output"
 

@@ -1,11 +1,12 @@
 """What a task could plant for git to run, or to see otherwise: watched by plain reads, put back.
 
-Watched are the configuration (of the repository, of this working tree, of its submodules, the
-person's own and the system's, and whatever these include), the hooks, `info/attributes`,
-`exclude`, `grafts` and `sparse-checkout`, `objects/info/alternates`, and the list of working
-trees. A survey, by git and before any task has run, says which files that are. From then on
-nothing but `stat` and `read` looks at them: the very next `git` of ours would run what was planted
-(`core.fsmonitor`, a filter, `include.path`, …), so it has to be gone by then.
+Watched are the configuration (of the repository, of its working trees, of its submodules, the
+person's own and the system's, and whatever these include), which repositories git enters from here
+(`gitlinks`), the hooks, `info/attributes`, `exclude`, `grafts` and `sparse-checkout`,
+`objects/info/alternates`, and the list of working trees. A survey, by git and before any task has
+run, says which files that are. From then on nothing but `stat` and `read` looks at them: the very
+next `git` of ours would run what was planted (`core.fsmonitor`, a filter, `include.path`, …), so it
+has to be gone by then. Which changes are no business of ours is in `harmless`.
 
 The content of the small files is kept in memory over the run, so that they can be put back. What
 the task made of them is never thrown away: it is moved into `kept/` of our scratch directory.
@@ -14,9 +15,6 @@ instead our git commands get the configuration as it was at the survey.
 
 What may be written by any git command, HEAD, the refs and the person's index, is put back here only
 where git could not read it at all: else a pipe, a folder or nothing in its place ends every run.
-
-A change of configuration that only concerns `branch.*` is none: editors and git itself write there
-whenever a branch comes up, and no key of it runs anything.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ from msgspec import Struct
 
 from git_batch.core.naming import path_text
 from git_batch.errors import GitError
-from git_batch.repo import surveying
+from git_batch.repo import harmless, surveying
 from git_batch.repo.fencefile import FenceFile, Standing
+from git_batch.repo.gitlinks import Nested
 from git_batch.repo.index import parents
 from git_batch.repo.indexfile import copy_whole, is_spoilt
 from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
-from git_batch.repo.libgit2 import pygit2
 from git_batch.repo.reflist import is_value, place_of
 from git_batch.repo.repository import Repository
 from git_batch.repo.worktree import BASE
@@ -90,6 +88,7 @@ class Watch:
         self._repo = repo
         self._survey: surveying.Survey | None = standing.survey if standing else None
         self._known: dict[str, Known] = dict(standing.known) if standing else {}
+        self._nested = Nested(repo.layout)
 
     def note(self) -> None:
         """Take what is there now as known; asks git what is to be watched if that has changed."""
@@ -229,6 +228,8 @@ class Watch:
         assert self._survey is not None
         now, known = time.time_ns(), self._known
         found = {path: read_state(path, now, known.get(path)) for path in self._survey.files}
+        for path in self._nested.places():
+            found.setdefault(path, read_state(path, now, known.get(path)))
         for folder in self._survey.folders:
             for path in walk(folder):
                 found[path] = read_state(path, now, known.get(path))
@@ -240,27 +241,9 @@ class Watch:
         return found
 
     def _harmless(self, path: str, now: Known) -> bool:
-        """Say whether only `branch.*` of a configuration file differs, or a submodule went."""
-        known = self._known.get(path)
         assert self._survey is not None
-        own = os.path.join(self._repo.layout.top, ".git")
-        if now.kind == "absent" and os.path.basename(path) == ".git" and path != own:
-            return True  # then git runs nothing in it; whether it may go is for the scope
-        if path not in self._survey.config or known is None or {known.kind, now.kind} != {"file"}:
-            return False
-        if known.data is None or now.data is None:
-            return False
-        return self._entries(known.data) == self._entries(now.data) is not None
-
-    def _entries(self, text: bytes) -> list[tuple[str, str | None]] | None:
-        with tempfile.NamedTemporaryFile(dir=self._repo.scratch, suffix=".config") as file:
-            file.write(text)
-            file.flush()
-            try:
-                found = [(entry.name, entry.value) for entry in pygit2.Config(file.name)]
-            except (pygit2.GitError, ValueError, OSError):
-                return None
-        return [entry for entry in found if not entry[0].startswith("branch.")]
+        known = self._known.get(path, ABSENT)
+        return harmless.is_harmless(self._repo, self._survey, path, known, now)
 
     def can_put_back(self, path: str) -> bool:
         """Tell whether a path is ours to put back, and known well enough."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from git_batch.repo.git import failure
-from git_batch.repo.here import git_dir_above
+from git_batch.repo.gitlinks import Nested
 from git_batch.repo.repository import Layout, Repository
 
 HOOKS_MOST = 1000
@@ -20,6 +20,9 @@ HOOKS_MOST = 1000
 
 _COMMON = "commondir"
 """In a git directory: the one whose configuration and objects git takes instead, if it is there."""
+
+PER_TREE = "config.worktree"
+"""In a git directory: the configuration of its working tree alone."""
 
 _INFO = ("attributes", "exclude", "grafts", "sparse-checkout")
 _PERSONAL = ("system", "global")
@@ -72,8 +75,11 @@ def survey(repo: Repository) -> Survey:
         found.files.update(os.path.join(folder, "info", name) for name in _INFO)
     found.files.update(_own_places(layout))
     found.worktrees = os.path.join(layout.common_dir, "worktrees")
-    for module in {*_modules(layout), *_nested(repo, found.files)}:
-        found.config.update(os.path.join(module, name) for name in ("config", "config.worktree"))
+    for other in _other_trees(layout, found.worktrees):
+        found.config.add(os.path.join(other, PER_TREE))
+        found.files.add(os.path.join(other, _COMMON))
+    for module in {*_modules(layout), *_nested(layout, found.files)}:
+        found.config.update(os.path.join(module, name) for name in ("config", PER_TREE))
         found.files.update(os.path.join(module, "info", name) for name in _INFO)
         found.files.add(os.path.join(module, _COMMON))
     found.files |= found.config
@@ -104,7 +110,7 @@ def _resolve(value: str, folder: str) -> str:
 def _places(layout: Layout) -> Iterator[str]:
     """Name the configuration files that may come to be."""
     yield os.path.join(layout.common_dir, "config")
-    yield os.path.join(layout.git_dir, "config.worktree")
+    yield os.path.join(layout.git_dir, PER_TREE)
     if os.environ.get("GIT_CONFIG_GLOBAL"):
         yield os.path.join(layout.top, os.environ["GIT_CONFIG_GLOBAL"])
         return
@@ -119,6 +125,19 @@ def _own_places(layout: Layout) -> Iterator[str]:
     yield from (os.path.join(folder, _COMMON) for folder in {layout.common_dir, layout.git_dir})
     if os.path.isfile(os.path.join(layout.top, ".git")):
         yield os.path.join(layout.top, ".git")
+
+
+def _other_trees(layout: Layout, worktrees: str) -> Iterator[str]:
+    """List the git directories of the repository's other working trees: we work there as well."""
+    folders = {layout.common_dir, *(os.path.join(worktrees, name) for name in _names(worktrees))}
+    yield from folders - {layout.git_dir}
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _home() -> str:
@@ -144,19 +163,17 @@ def _modules(layout: Layout) -> Iterator[str]:
         waiting += folders
 
 
-def _nested(repo: Repository, files: set[str]) -> Iterator[str]:
-    """List the git directories of what the index knows as submodules, wherever they are.
+def _nested(layout: Layout, files: set[str]) -> Iterator[str]:
+    """List the git directories of submodules and of theirs, wherever they are.
 
     `git add` runs `git status` in each of them, with that repository's configuration. Which one
     that is says its `.git`, a folder or a file, which is put among the files to be watched.
     """
-    for path in repo.submodules:
-        folder = os.path.join(repo.layout.top, os.fsdecode(path))
-        place = os.path.join(folder, ".git")
+    for place, git_dir in Nested(layout).places().items():
         files.add(place)
         yield place
-        if os.path.isfile(place) and (elsewhere := git_dir_above(folder)) is not None:
-            yield os.path.normpath(elsewhere)
+        if git_dir is not None:
+            yield git_dir
 
 
 def _written(entry: _Entry) -> bytes:

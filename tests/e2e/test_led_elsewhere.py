@@ -1,7 +1,7 @@
 """A task that leads git to another configuration than the one that is watched runs nothing of it.
 
 Which git directory, and so which configuration, git takes is said by files of a line each: the
-`commondir` in one, and the `.git` of a submodule.
+`commondir` in one, and the `.git` of a submodule. Which repositories it enters says an index.
 """
 
 from __future__ import annotations
@@ -91,3 +91,83 @@ def test_a_submodule_may_be_removed_where_the_scope_allows_it(repo: Path, module
     assert committed(repo) == ["one", "next"]
     assert not module.exists()
     assert "mod" not in git(repo, "ls-tree", "--name-only", BRANCH).split()
+
+
+REPOSITORY = (
+    'git init -q "$D"; echo y >"$D/y"; git -C "$D" add y; git -C "$D" commit -qm y; '
+    'echo z >"$D/y"; git -C "$D" config core.fsmonitor "touch $MARK; false"; '
+)
+"""Makes a repository at $D that runs something as soon as git looks at its files."""
+
+
+def entered(index_of: str, name: str) -> str:
+    """Give a command that has an index name a repository that was planted as a submodule."""
+    where = f"{index_of}/{name}"
+    at = f'160000,"$(git -C {where} rev-parse HEAD)",{name}'
+    return f"D={where}; {REPOSITORY} git -C {index_of} update-index --add --cacheinfo {at}"
+
+
+def test_what_went_wrong_a_submodule_of_a_submodule_was_led_to_another_repository(
+    repo: Path, module: Path, tmp_path: Path, mark: Path
+) -> None:
+    inner = tmp_path / "inner"
+    git(tmp_path, "clone", "-q", str(tmp_path / "other"), str(inner))
+    git(module, *ALLOWED, "submodule", "-q", "add", str(inner), "sub")
+    git(module, "commit", "-qm", "sub")
+    git(repo, "commit", "-qam", "module of a module")
+    at = f'git config -f "$EVIL/config" core.worktree {module / "sub"}'
+    lead = 'echo "gitdir: $EVIL" >mod/sub/.git'
+    plant = f'cp -r .git/modules/mod/modules/sub "$EVIL"; {PLANT}; {at}; {lead}'
+    planted(repo, mark, plant, "mod/sub/.git")
+    assert git(module / "sub", "rev-parse", "--git-dir").endswith("/.git/modules/mod/modules/sub")
+
+
+def test_what_went_wrong_the_index_of_a_submodule_led_to_another_repository(
+    repo: Path, module: Path, mark: Path
+) -> None:
+    write(repo, task("bad", f"echo c >src/c; {entered('mod', 'x')}"), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert "'mod/x/.git' was changed and is put back" in tasks(repo)["bad"]["reason"]
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("version", ["2", "4", "split"])
+def test_what_went_wrong_the_persons_index_led_a_later_command_to_another_repository(
+    repo: Path, mark: Path, version: str
+) -> None:
+    how = "--split-index" if version == "split" else f"--index-version {version}"
+    plant = f"git update-index {how}; {entered('.', 'build')}"
+    planted(repo, mark, plant, "build/.git")
+    (repo / ".git/hooks/post-commit").write_text("#!/bin/sh\n")
+    (repo / ".git/hooks/post-commit").chmod(0o755)
+    here(repo, "resume", status=None)
+    assert not mark.exists()
+
+
+def test_what_went_wrong_the_configuration_of_another_working_tree_was_not_watched(
+    repo: Path, tmp_path: Path, mark: Path
+) -> None:
+    git(repo, "config", "extensions.worktreeConfig", "true")
+    night, third = tmp_path / "night", tmp_path / "third"
+    for top in (night, third):
+        git(repo, "worktree", "add", "-q", "--detach", str(top))
+    plants = [
+        f'git -C {top} config --worktree core.fsmonitor "touch $MARK"' for top in (repo, third)
+    ]
+    planted(night, mark, "; ".join(plants), ".git/config.worktree")
+    assert "worktrees/third/config.worktree" in tasks(night)["bad"]["reason"]
+    git(third, "status")
+    git(repo, "status")
+    assert not mark.exists()
+
+
+def test_what_a_person_does_in_other_working_trees_is_no_tampering(
+    repo: Path, tmp_path: Path
+) -> None:
+    git(repo, "config", "extensions.worktreeConfig", "true")
+    night, third = tmp_path / "night", tmp_path / "third"
+    for top in (night, third):
+        git(repo, "worktree", "add", "-q", "--detach", str(top))
+    write(night, task("one", f"echo 1 >src/1; git -C {third} sparse-checkout set src"))
+    here(night, "start", "--yes")
+    assert committed(night) == ["one"]

@@ -96,20 +96,26 @@ class OtherRuns:
         self._repo = repo
         self._free: dict[BatchId, int] | None = None
 
-    def look(self) -> set[BatchId]:
-        """Name the batches that are being worked on, or have been since the last look."""
+    def look(self) -> tuple[set[BatchId], set[BatchId]]:
+        """Name the batches that are being worked on, and those that seem to have been meanwhile.
+
+        Whoever can write here can let a lock's file seem to have been taken since the last look.
+        """
         now, free, first = time.time_ns(), self._free or {}, self._free is None
         found: set[BatchId] = set()
+        taken: set[BatchId] = set()
         for batch, path, state in _batch_locks(self._repo):
             if free.get(batch) == state.st_mtime_ns:
                 continue
             held = holder(path) is not None
-            if held or not first:
+            if held:
                 found.add(batch)
+            elif not first:
+                taken.add(batch)
             if not held and not is_racy(state, now):
                 free[batch] = state.st_mtime_ns
         self._free = free
-        return found
+        return found, taken
 
 
 def _batch_locks(repo: Repository) -> Iterator[tuple[BatchId, str, os.stat_result]]:

@@ -4,7 +4,8 @@ Nobody signs a move of a ref, so a task's move looks like a person's. What can b
 
 * what this run moved itself (the record, logs, kept attempts): by the value that it set;
 * what others move who work on another batch, in another working tree (its runner, a decision, a
-  pull): they hold that batch's run lock, or have held it since the command began;
+  pull): they hold that batch's run lock, or held it when the command began. Where that lock only
+  seems to have been taken in between, which a task can feign, what goes forward is told;
 * a `git fetch`, by a person or an editor: it moves tracking refs to what others have made, and may
   bring tags. A tracking ref that comes to where this batch or the task's own commits are is a push.
 
@@ -102,7 +103,7 @@ class RefJudge:
 
     def note(self) -> None:
         """Note which other batches are being worked on."""
-        self._alive |= self._others.look() - {self._c.state.batch_id}
+        self._alive = self._others.look()[0] - {self._c.state.batch_id}
 
     def judge(self, moves: Moves, flight: InFlight) -> list[Move]:
         """Grade the moves that this run did not make; the batch branch is not among them."""
@@ -115,10 +116,15 @@ class RefJudge:
         }
         if not foreign:
             return []
-        foreign = self._without_other_batches(foreign)
+        theirs = self._of_other_batches(foreign)
         fetched = any(name.startswith(_REMOTES) for name in foreign)
         return [
-            Move(name, old, new, self._grade(name, old, new, flight, fetched=fetched))
+            Move(
+                name,
+                old,
+                new,
+                theirs.get(name) or self._grade(name, old, new, flight, fetched=fetched),
+            )
             for name, (old, new) in sorted(foreign.items())
         ]
 
@@ -182,19 +188,41 @@ class RefJudge:
             return False
         return tip is not None
 
-    def _without_other_batches(self, moves: Moves) -> Moves:
-        self.note()
-        theirs: list[str] = []
-        for batch in self._alive:
-            theirs += [f"{RECORDS}{batch}", kept_below(batch), claims_on(slug_of(batch))]
-            branch = self._branch_of(batch)
-            theirs += [f"refs/heads/{branch}"] if branch else []
+    def _of_other_batches(self, moves: Moves) -> dict[str, Grade]:
+        """Grade what was moved by who works on another batch, or seems to have meanwhile."""
+        before = self._alive
+        held, taken = self._others.look()
+        self._alive = held - {self._c.state.batch_id}
+        found: dict[str, Grade] = {}
+        for batch in taken - before - {self._c.state.batch_id}:
+            name = f"{RECORDS}{batch}"
+            old, new = moves.get(name, (None, None))
+            names = self._of_batch(batch, moves, old)
+            if old is not None and not (new is not None and self.descends(new, old)):
+                names.discard(name)
+            if old is None and new is not None:  # begun meanwhile, so its branch is new as well
+                names = {name for name in names if moves[name][0] is None}
+            found |= dict.fromkeys(names, Grade.TOLD)
+        for batch in before | self._alive:
+            found |= dict.fromkeys(self._of_batch(batch, moves, None), Grade.BESIDE)
+        return found
+
+    def _of_batch(self, batch: BatchId, moves: Moves, at: str | None) -> set[str]:
+        """List the moved refs that are a batch's.
+
+        Args:
+            at: an event of its record that tells its branch; None takes the newest.
+        """
+        theirs = [f"{RECORDS}{batch}", kept_below(batch), claims_on(slug_of(batch))]
+        branch = self._branch_of(batch, at)
+        theirs += [f"refs/heads/{branch}"] if branch else []
         return {
-            name: move
-            for name, move in moves.items()
-            if not any(name == ref or (ref[-1] == "/" and name.startswith(ref)) for ref in theirs)
+            name
+            for name in moves
+            if any(name == ref or (ref[-1] == "/" and name.startswith(ref)) for ref in theirs)
         }
 
-    def _branch_of(self, batch: BatchId) -> str | None:
-        found = batches.find(self._c.repo, batch)
+    def _branch_of(self, batch: BatchId, at: str | None) -> str | None:
+        repo = self._c.repo
+        found = batches.at(repo.git, batch, Oid(at)) if at else batches.find(repo, batch)
         return found.header.branch if found and found.header else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,8 @@ from git_batch.repo.repository import Repository
 from git_batch.run.context import RunContext
 from git_batch.run.refmoves import GRAVE, Grade, Move, RefJudge
 from tests.conftest import git
+from tests.e2e.job import task, write
+from tests.e2e.near import near
 
 BATCH = BatchId("demo-abc123")
 NOW = datetime(2090, 1, 1, tzinfo=UTC)
@@ -137,3 +141,69 @@ def test_every_move_says_both_values() -> None:
         assert A in str(Move("refs/heads/x", A, B, grade))
         assert B in str(Move("refs/heads/x", A, B, grade))
     assert {Grade.MOVED, Grade.PUSHED, Grade.OURS} == GRAVE
+
+
+OTHER = BatchId("other-abc123")
+
+
+def feign(setting: Setting) -> None:
+    """Let the lock of a batch that nobody works on seem to have been taken, as a task can."""
+    setting.judge.note()
+    (setting.repo / f".git/batch/{OTHER}.lock").write_text("{}")
+
+
+def recorded(setting: Setting, branch: str) -> str:
+    """Write a record of another batch, as a task can forge it."""
+    top, ref = setting.repo, f"refs/notes/batch/{OTHER}"
+    near(top, "start", "--yes", str(write(top, task("x", "true"))), status=None)
+    own = git(top, "for-each-ref", "--format=%(refname)", "refs/notes/batch")
+
+    def forged(text: str) -> str:
+        text = text.replace(own.rpartition("/")[2], OTHER).replace("batch/demo", branch)
+        return text.replace('slug = "demo"', 'slug = "other"') + "\n"
+
+    header = stored(top, "blob", forged(git(top, "show", f"{own}:batch.toml")))
+    tree = git(top, "ls-tree", own).replace(git(top, "rev-parse", f"{own}:batch.toml"), header)
+    lines = forged(git(top, "cat-file", "commit", own)).split("\n")
+    lines[0] = f"tree {run_git(top, 'mktree', input=tree)}"
+    oid = stored(top, "commit", "\n".join(lines))
+    git(top, "update-ref", ref, oid)
+    return oid
+
+
+def stored(top: Path, kind: str, text: str) -> str:
+    return run_git(top, "hash-object", "-w", "-t", kind, "--stdin", "--literally", input=text)
+
+
+def run_git(top: Path, *args: str, input: str) -> str:
+    command = ["git", *args]
+    done = subprocess.run(command, cwd=top, input=input, text=True, capture_output=True, check=True)
+    return done.stdout.strip()
+
+
+def test_what_went_wrong_a_lock_that_was_only_touched_let_another_record_be_rewritten(
+    setting: Setting,
+) -> None:
+    feign(setting)
+    assert setting.grade(f"refs/notes/batch/{OTHER}", A, B) is Grade.MOVED
+    feign(setting)
+    assert setting.grade(f"refs/notes/batch/{OTHER}", A, None) is Grade.MOVED
+    feign(setting)
+    head, more = git(setting.repo, "rev-parse", "HEAD"), setting.commit()
+    assert setting.grade(f"refs/notes/batch/{OTHER}", head, more) is Grade.TOLD
+
+
+def test_what_went_wrong_a_forged_record_let_any_branch_be_moved(setting: Setting) -> None:
+    forged = recorded(setting, "main")
+    feign(setting)
+    beside = {f"refs/notes/batch/{OTHER}": (None, forged)}
+    assert setting.grade("refs/heads/main", A, B, beside=beside) is Grade.MOVED
+    feign(setting)
+    assert setting.grade("refs/heads/main", None, B, beside=beside) is Grade.TOLD
+
+
+def test_what_is_held_by_another_runner_is_its_own(setting: Setting) -> None:
+    setting.judge.note()
+    with (setting.repo / f".git/batch/{OTHER}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert setting.grade(f"refs/notes/batch/{OTHER}", A, B) is Grade.BESIDE

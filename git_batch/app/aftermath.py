@@ -3,9 +3,11 @@
 A run that is killed while a command runs leaves on disk how things stood before (`fencefile`).
 Whoever works on the files next compares first, by plain reads: `resume` before it asks git anything
 at all, so that a configuration which git can't even read is found as well; and everything that
-takes the run lock and then has git read the working tree, under that lock. What asks git only for
-objects and refs (`status`, `report`, `show`, `verify`, `prune`, `recover`, `abandon`, …) runs
-nothing that can be planted, and is not kept from it.
+takes the run lock and then has git read the working tree, under that lock. So do `push`, `fetch`,
+`pull`, `hooks` where it tries them, and `verify` before a signature is looked at, since the
+configuration says by what program. What asks git only for objects and refs (`status`, `report`,
+`show`, `prune`, `recover`, `abandon`, …) runs nothing that can be planted, and is not kept from it:
+its git asks no other repository then, as it would of itself for an object that is missing.
 
 * Nothing differs: nothing is said.
 * Something differs: the task did it, or a person after the crash; nobody can tell. So nothing is
@@ -40,6 +42,7 @@ from git_batch.core.scope import Scope
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
+from git_batch.repo.armed import is_armed
 from git_batch.repo.fence import PutBack, Watch, named
 from git_batch.repo.here import git_dir_above, here
 from git_batch.repo.locks import RunLock, live, tree_lock
@@ -128,6 +131,7 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
         # Also where there is nothing: of whose attempt it was, the run tells which refs moved.
         case.tell(case.take_back(), note)
     fencefile.settle(repo.layout)
+    repo.git.go_out()
 
 
 def refuse(repo: Repository) -> None:
@@ -143,6 +147,29 @@ def refuse(repo: Repository) -> None:
     left = case.differing() if case else []
     if case and left:
         raise case.refusal(left, Ways())
+
+
+def refuse_unless_live(repo: Repository) -> None:
+    """Refuse what `refuse` does, unless a run is at work here: that one compares by itself.
+
+    Raises:
+        PreconditionError: as of `take_up`.
+    """
+    if not live(repo):
+        refuse(repo)
+
+
+def may_be_planted(repo: Repository) -> bool:
+    """Say whether git might run here what a task planted, a live run's or a killed one's."""
+    if not is_armed(repo.layout) or live(repo):
+        return is_armed(repo.layout)
+    try:
+        case = _case(repo, Ways())
+    except fencefile.UnusableError:
+        return False
+    except PreconditionError:
+        return True
+    return case is not None and bool(case.differing())
 
 
 def no_orphans(lock: Path, mark: str, ways: Ways) -> None:
@@ -308,4 +335,4 @@ def _found(start: str, environ: Mapping[str, str]) -> Layout | None:
     if git_dir is None:
         return None
     layout = Layout(start, os.path.realpath(git_dir), os.path.realpath(git_dir), "sha1")
-    return layout if fencefile.is_armed(layout) else None
+    return layout if is_armed(layout) else None

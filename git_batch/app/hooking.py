@@ -7,10 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from git_batch.app import aftermath
 from git_batch.errors import PreconditionError
 from git_batch.hooks import install, managed
 from git_batch.hooks.install import Found, Put
 from git_batch.repo.hookdir import HookHost, HookPlace
+from git_batch.repo.repository import Repository
 
 _ALL = (*install.CLIENT, *install.SERVER)
 _BY_HAND = 'have your hook there run: git batch hooks run pre-push "$@"'
@@ -37,7 +39,7 @@ def put_in(start: str = ".", *, server: bool = False) -> tuple[Standing, dict[st
     Raises:
         PreconditionError: the place is not ours to change; with what to do instead.
     """
-    host = HookHost(start)
+    host = _host(start)
     place = host.place()
     _refuse(place)
     done = install.install(Path(place.directory), _names(host, server))
@@ -58,8 +60,20 @@ def take_out(start: str = ".") -> tuple[HookPlace, dict[str, Put]]:
 
 def look(start: str = ".", *, server: bool = False) -> Standing:
     """Say whether each hook is active; nothing is written."""
-    host = HookHost(start)
+    host = _host(start)
     return _standing(host, host.place(), _names(host, server))
+
+
+def _host(start: str) -> HookHost:
+    """Open the repository; whether a hook is ours is asked by having git run it.
+
+    Raises:
+        PreconditionError: it might be what a killed run's task planted.
+    """
+    host = HookHost(start)
+    if not host.bare:
+        aftermath.refuse_unless_live(Repository.open(start))
+    return host
 
 
 def _names(host: HookHost, server: bool) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from git_batch.app import aftermath
 from git_batch.app.glances import Glance, look
 from git_batch.app.session import Session, must_choose, outside_of_tasks
 from git_batch.app.verifying import must_be_whole
@@ -47,9 +48,11 @@ def push(
 
     Raises:
         DriftError: the branch is not what the record says; nothing was sent.
-        PreconditionError: there is no batch, it has failed, or the remote refused.
+        PreconditionError: there is no batch, it has failed, the remote refused, or a killed run
+            left what git might run.
     """
     outside_of_tasks()
+    aftermath.refuse_unless_live(session.repo)
     found = look(session, must_choose(session, batch))
     name, branch, head = _whole(session, found)
     record = _record(found)
@@ -108,8 +111,9 @@ def fetch(session: Session, remote: str | None, *, relay: Relay) -> tuple[str, l
         The remote's name, and its records by batch.
 
     Raises:
-        PreconditionError: the remote could not be read.
+        PreconditionError: the remote could not be read, or a killed run left what git might run.
     """
+    aftermath.refuse_unless_live(session.repo)
     on = session.repo.symbolic_head()
     branch = on.removeprefix("refs/heads/") if on else None
     remote = remotes.chosen(session.repo.git, branch, remote, push=False)

@@ -31,7 +31,7 @@ from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, claims, fingerprint, trust
 from git_batch.repo.commits import Idents
 from git_batch.repo.journal import Journal
-from git_batch.repo.locks import RunLock, batch_lock, busy, holder, live, refuse_live
+from git_batch.repo.locks import RunLock, batch_lock, busy, holder, refuse_live
 from git_batch.repo.stalelocks import wait_for
 from git_batch.run.context import Tools, new_runner
 from git_batch.views.common import Around
@@ -116,8 +116,7 @@ class _Here(Struct, frozen=True):
 
 def _look(session: Session, request: StartRequest, *, again: bool) -> _Here:
     """Check what needs no plan."""
-    if not live(session.repo):  # a live run compares by itself
-        aftermath.refuse(session.repo)
+    aftermath.refuse_unless_live(session.repo)
     branch, head = session.repo.head()
     preconditions.no_operation(session, scanned=True)
     who = session.idents()

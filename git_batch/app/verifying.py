@@ -109,6 +109,13 @@ def _verdict(
     session: Session, *, tip: Oid, batch: BatchId | None, record_tip: Oid | None, **more: Any
 ) -> Verdict:
     """Compare; of what is damaged nothing can be told, and it is not known to be otherwise."""
+
+    def before_signers() -> None:
+        from git_batch.app import aftermath  # rarely needed
+
+        aftermath.refuse_unless_live(session.repo)
+
+    more |= {"before_signers": before_signers}
     try:
         git = session.repo.git
         found = lineage.verdict(git, tip=tip, batch=batch, record_tip=record_tip, **more)

@@ -9,6 +9,8 @@ authorization, here or on a server; without it, only what claims to be signed is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import Drift, Verdict
 from git_batch.core.values import replace
@@ -19,12 +21,19 @@ BAD_SIGNATURE = "authorization badly signed"
 _WAY_OUT = "git batch resume --sign"
 
 
-def with_signatures(git: Git, found: Verdict, record: Oid, *, signed: bool) -> Verdict:
+def with_signatures(
+    git: Git,
+    found: Verdict,
+    record: Oid,
+    signed: bool,
+    before: Callable[[], None] | None = None,
+) -> Verdict:
     """Add to a verdict what the signatures of the record's authorizations say.
 
     Args:
         record: the record's newest commit.
         signed: the authorization in force says that it is signed.
+        before: called before any signature is looked at.
 
     Raises:
         GitError: git failed.
@@ -32,6 +41,8 @@ def with_signatures(git: Git, found: Verdict, record: Oid, *, signed: bool) -> V
     required = git.flag("batch.requireSigned")
     if not (required or signed):
         return found
+    if before is not None:
+        before()
     drifts, doubts = _looked_at(git, record, required=required)
     if drifts:
         return replace(found, status="drift", drifts=(*found.drifts, *drifts))

@@ -33,6 +33,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, to_builtins
 
 from git_batch.core.codec import CodecError, decode
+from git_batch.repo.armed import ARMED, is_armed
 from git_batch.repo.indexfile import discard
 from git_batch.repo.known import Known
 from git_batch.repo.reflist import Signature, signature
@@ -40,9 +41,8 @@ from git_batch.repo.repository import Layout
 from git_batch.repo.surveying import Survey
 from git_batch.repo.wholefile import UNFOLLOWED, read
 
-_STATE, _ARMED = "fence.state", "fence.armed"
-_REFS, _FOUND = "fence.refs", "fence.found"
-FILES = (_STATE, _ARMED, _REFS, _FOUND)
+_STATE, _REFS, _FOUND = "fence.state", "fence.refs", "fence.found"
+FILES = (_STATE, ARMED, _REFS, _FOUND)
 """Names of the files, in our scratch directory of a working tree."""
 _NEW = ".new"
 _MAGIC = b"git-batch fence "
@@ -136,11 +136,11 @@ class FenceFile:
 
     def arm(self, armed: Armed) -> None:
         """Say, before a command is started, whose it is."""
-        _write(_place(self._layout, _ARMED), json.dumps(to_builtins(armed)).encode())
+        _write(_place(self._layout, ARMED), json.dumps(to_builtins(armed)).encode())
 
     def disarm(self) -> None:
         """Say that what the command left was compared."""
-        discard(_place(self._layout, _ARMED))
+        discard(_place(self._layout, ARMED))
 
     def lower(self) -> None:
         """Remove what an orderly end has no use for; a command not compared after stays known."""
@@ -150,16 +150,11 @@ class FenceFile:
             settle(self._layout)
 
 
-def is_armed(layout: Layout) -> bool:
-    """Say whether a command was started here that nothing was compared after."""
-    return os.path.lexists(_place(layout, _ARMED))
-
-
 def armed(layout: Layout) -> Armed | None:
     """Say whose command was started here that nothing was compared after; None for nobody's."""
     if not is_armed(layout):
         return None
-    return _parsed(Armed, _place(layout, _ARMED)) or Armed()
+    return _parsed(Armed, _place(layout, ARMED)) or Armed()
 
 
 def settle(layout: Layout) -> None:
@@ -168,7 +163,7 @@ def settle(layout: Layout) -> None:
     The refs stay for the run that goes on with the attempt that was killed, if there is one.
     """
     state, refs = _place(layout, _STATE), _place(layout, _REFS)
-    discard(_place(layout, _ARMED), state, state + _NEW, refs + _NEW)
+    discard(_place(layout, ARMED), state, state + _NEW, refs + _NEW)
     if not os.path.lexists(_place(layout, _FOUND)):
         discard(refs)
 

@@ -22,14 +22,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import BinaryIO
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from git_batch.errors import FSCK, GitError
 from git_batch.repo import patience
+from git_batch.repo.feeding import readable
 
 LOCAL_VARIABLES = frozenset(
     {
@@ -179,6 +178,16 @@ class Git:
         """Read the person's and the system's configuration from one file from now on."""
         self._environment |= {"GIT_CONFIG_GLOBAL": path, "GIT_CONFIG_NOSYSTEM": "1"}
 
+    def stay_here(self) -> None:
+        """Ask no other repository from now on, also not for an object that is missing here."""
+        self._environment["GIT_ALLOW_PROTOCOL"] = ""
+
+    def go_out(self) -> None:
+        """Take `stay_here` back."""
+        self._environment.pop("GIT_ALLOW_PROTOCOL", None)
+        if (theirs := os.environ.get("GIT_ALLOW_PROTOCOL")) is not None:
+            self._environment["GIT_ALLOW_PROTOCOL"] = theirs
+
     def run(
         self,
         args: Sequence[str | bytes],
@@ -222,7 +231,7 @@ class Git:
         off = () if fsmonitor else ("-c", "core.fsmonitor=false")
         try:
             with (
-                _readable(input) as source,
+                readable(input) as source,
                 subprocess.Popen(
                     [*self._command, *off, *args],
                     stdin=source,
@@ -302,30 +311,6 @@ def _on_path(name: str) -> str | None:
     """Find a program; `shutil.which` would cost a hook two milliseconds of imports."""
     places = (os.path.join(folder, name) for folder in os.get_exec_path())
     return next((p for p in places if os.path.isfile(p) and os.access(p, os.X_OK)), None)
-
-
-@contextmanager
-def _readable(input: bytes | None) -> Iterator[BinaryIO | int]:
-    """Give what a git reads its standard input from: a file without a name.
-
-    A pipe would need somebody who writes into it for as long as git is waited for.
-    """
-    if input is None:
-        yield subprocess.DEVNULL
-        return
-    with _nameless() as file:
-        file.write(input)
-        file.seek(0)
-        yield file
-
-
-def _nameless() -> BinaryIO:
-    try:
-        return os.fdopen(os.memfd_create("git-batch"), "w+b")
-    except (AttributeError, OSError):  # not Linux, or it may not be had here
-        import tempfile
-
-        return tempfile.TemporaryFile()
 
 
 def failure(args: Sequence[str | bytes], result: Result) -> GitError:

@@ -12,7 +12,7 @@ of trailers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from threading import Thread
 
@@ -54,6 +54,7 @@ def verdict(
     live: bool = False,
     ends: bool = True,
     audit: int = AUDIT,
+    before_signers: Callable[[], None] | None = None,
 ) -> Verdict:
     """Compare the commits from base to tip with a batch's record.
 
@@ -67,6 +68,7 @@ def verdict(
         live: a run may have gone on since the tip was read, so the record may be ahead of it.
         ends: the tip is the branch's own, so it has to be where the record says.
         audit: how many events a record may have for it to be audited as well (`AUDIT`).
+        before_signers: called before git runs what the configuration names to check a signature.
 
     Raises:
         GitError: git failed at something that should have worked, or an object is damaged.
@@ -81,7 +83,7 @@ def verdict(
                 return left
             walk = _Walk(git, reader, tip, book, base)
             found = walk.verdict(batch, live=live, ends=ends, audit=audit)
-            return with_signatures(git, found, record_tip, signed=walk.signed)
+            return with_signatures(git, found, record_tip, walk.signed, before_signers)
         except (AbsentError, RecordError) as error:
             return Verdict("unknown", batch=batch, reason=error.message)
 

@@ -453,3 +453,66 @@ def test_a_state_is_written_once_for_many_tasks(repo: Path, mark: Path) -> None:
     lines = Path(f"{mark}.seen").read_text().splitlines()
     assert len(lines) == 12
     assert len(set(lines)) == 2
+
+
+MISSING = (
+    "git config extensions.partialClone evil; git config remote.evil.promisor true; "
+    'git config remote.evil.url "$PWD"; git config remote.evil.uploadpack "touch $MARK; false"; '
+    "echo 1234567890123456789012345678901234567890 >.git/refs/notes/batch/$BATCH_ID"
+)
+
+
+def test_what_went_wrong_git_asked_a_planted_remote_for_what_was_missing(
+    repo: Path, mark: Path
+) -> None:
+    planted(repo, MISSING)
+    for command in READERS:
+        here(repo, *command, status=None)
+        assert not mark.exists(), command
+    here(repo, "recover", status=None)
+    here(repo, "resume", "--put-back")
+    assert not mark.exists()
+    assert committed(repo) == ["bad", "next"]
+
+
+@pytest.mark.parametrize("command", ["push", "fetch", "pull"])
+def test_what_went_wrong_what_asks_a_remote_ran_what_was_planted(
+    repo: Path, mark: Path, tmp_path: Path, command: str
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "remote.git")
+    git(repo, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    pack = 'git config remote.origin.{0}pack "touch $MARK; git-{0}-pack"'
+    planted(repo, "; ".join(pack.format(way) for way in ("receive", "upload")))
+    refused(repo, command)
+    assert not mark.exists()
+    here(repo, "resume", "--put-back")
+    here(repo, "push")
+    here(repo, command)
+    assert not mark.exists()
+
+
+def test_what_went_wrong_a_planted_program_was_to_check_a_signature(repo: Path, mark: Path) -> None:
+    program = 'printf "#!/bin/sh\\ntouch $MARK\\nexit 1" >src/sign; chmod +x src/sign; '
+    keys = "; ".join(
+        f'git config {key} "$PWD/src/sign"' for key in ("gpg.program", "gpg.ssh.program")
+    )
+    head = "-----BEGIN PGP SIGNATURE-----"
+    forge = (
+        'R=refs/notes/batch/$BATCH_ID; P=$(git rev-list --first-parent --grep="authorized" -1 $R); '
+        f'C=$(git cat-file commit $P | sed "/^committer/a gpgsig {head}" | '
+        "git hash-object -t commit -w --stdin --literally); git update-ref $R $C"
+    )
+    planted(repo, f"{program}{keys}; git config batch.requireSigned true; {forge}")
+    refused(repo, "verify")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("command", ["status", "install"])
+def test_what_went_wrong_a_planted_hook_that_looks_like_ours_was_tried(
+    repo: Path, mark: Path, command: str
+) -> None:
+    hook = 'printf "#!/bin/sh\\n# git-batch: pre-push\\ntouch $MARK\\n" >src/h/pre-push'
+    where = 'git config core.hooksPath "$PWD/src/h"'
+    planted(repo, f"mkdir src/h; {hook}; chmod +x src/h/pre-push; {where}")
+    refused(repo, "hooks", command)
+    assert not mark.exists()

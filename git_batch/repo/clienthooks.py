@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from git_batch.repo.git import clean_environment
+from git_batch.repo.git import clean_environment, on_path
 from git_batch.repo.repository import Repository
 
 PRE_COMMIT, PREPARE, COMMIT_MSG, POST_COMMIT = (
@@ -43,7 +43,7 @@ class ClientHooks(Struct, frozen=True):
 
     def argv(self, name: str, *args: str) -> tuple[str, ...]:
         """Give the command that runs a hook with git's own rules."""
-        return ("git", "hook", "run", "--ignore-missing", name, "--", *args)
+        return (on_path("git") or "git", "hook", "run", "--ignore-missing", name, "--", *args)
 
     def environment(self, index: str, who: Mapping[str, str], at: datetime) -> dict[str, str]:
         """Give the whole environment of a hook, as `git commit` would.

@@ -160,7 +160,7 @@ class Git:
         bare: bool = False,
         hooks: bool = False,
     ) -> None:
-        executable = _on_path("git")
+        executable = on_path("git")
         if executable is None:
             raise GitError("'git' not found", "install git, or put it on PATH")
         self._directory, self._git_dir = directory, git_dir
@@ -307,9 +307,13 @@ class Git:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
 
 
-def _on_path(name: str) -> str | None:
-    """Find a program; `shutil.which` would cost a hook two milliseconds of imports."""
-    places = (os.path.join(folder, name) for folder in os.get_exec_path())
+def on_path(name: str) -> str | None:
+    """Find a program; `shutil.which` would cost a hook two milliseconds of imports.
+
+    Not where PATH means the current directory: that is the working tree, where a task may put one.
+    """
+    folders = filter(os.path.isabs, os.get_exec_path())
+    places = (os.path.join(folder, name) for folder in folders)
     return next((p for p in places if os.path.isfile(p) and os.access(p, os.X_OK)), None)
 
 

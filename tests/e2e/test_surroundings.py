@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.job import LIMIT, argv, committed, task, write
+from tests.e2e.job import LIMIT, argv, batch, committed, task, write
 from tests.e2e.scene import environment
 
 
@@ -59,3 +60,22 @@ def test_in_a_directory_that_is_gone_every_command_was_a_bug(tmp_path: Path, lin
     assert done.returncode == 3
     assert "error: can't say what the current directory is: No such file" in done.stderr
     assert "hint: if it was removed" in done.stderr
+
+
+@pytest.mark.parametrize("entry", ["", "."])
+def test_what_went_wrong_a_git_in_the_working_tree_was_ours(repo: Path, entry: str) -> None:
+    """Where PATH begins with the current directory, be it by an empty entry."""
+    mark = repo.parent / "mark"
+    (repo / ".git/info/exclude").write_text("/git\n")
+    hook = repo / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    plant = f'printf "#!/bin/sh\\ntouch {mark}\\n" >git; chmod +x git; echo 1 >src/1'
+    write(repo, task("one", plant), task("two", "echo 2 >src/2"))
+    env = {"PATH": f"{entry}:{os.environ['PATH']}"}
+    batch(repo, "start", "--yes", env=env)
+    batch(repo, "status", env=env)
+    batch(repo, "verify", env=env)
+    assert (repo / "git").exists()
+    assert not mark.exists()
+    assert committed(repo) == ["one", "two"]

@@ -39,6 +39,7 @@ from git_batch.repo.indexfile import copy_whole, is_spoilt
 from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
 from git_batch.repo.reflist import is_value, place_of
 from git_batch.repo.repository import Repository
+from git_batch.repo.wholefile import folder_of_ours, write_anew
 from git_batch.repo.worktree import BASE
 
 
@@ -138,7 +139,8 @@ class Watch:
         if not files:
             return None
         digest = sha256(b"".join(os.fsencode(p) + b"\0" + files[p] + b"\0" for p in sorted(files)))
-        folder = os.path.join(self._repo.scratch, "kept", f"before-{digest.hexdigest()[:12]}")
+        kept = folder_of_ours(os.path.join(self._repo.scratch, "kept"))
+        folder = os.path.join(kept, f"before-{digest.hexdigest()[:12]}")
         for path, data in files.items():
             place = os.path.join(folder, shown(path, self._repo.layout.top).lstrip("/"))
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
@@ -220,8 +222,7 @@ class Watch:
         """Give our git commands the person's configuration as it was at the survey."""
         assert self._survey is not None
         path = os.path.join(self._repo.scratch, "fence.config")
-        with open(path, "wb") as file:
-            file.write(self._survey.personal)
+        write_anew(path, self._survey.personal)
         self._repo.git.pin_configuration(path)
 
     def _look(self) -> dict[str, Known]:
@@ -286,8 +287,7 @@ class Watch:
         """Move a path into `kept/`; say where it is now, None if there was nothing."""
         if not os.path.lexists(path):
             return None
-        folder = os.path.join(self._repo.scratch, "kept")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        folder = folder_of_ours(os.path.join(self._repo.scratch, "kept"))
         room = os.path.join(tempfile.mkdtemp(dir=folder, prefix=""), os.path.basename(path))
         if stat.S_IFMT(os.lstat(path).st_mode) in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
             return str(shutil.move(path, room))

@@ -41,6 +41,7 @@ from git_batch.errors import GitError
 from git_batch.repo.git import Git
 from git_batch.repo.index import parents
 from git_batch.repo.trees import GITLINK, Change, diff, lookup
+from git_batch.repo.wholefile import folder_of_ours
 from git_batch.repo.worktree import Scanner
 
 _SWAPS = 5
@@ -293,8 +294,7 @@ class _Work:
         place = self.scanner.absolute(path)
         if not self._real(path) or not os.path.lexists(place):
             return
-        folder = os.path.join(self.scanner.repo.scratch, "kept")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        folder = folder_of_ours(os.path.join(self.scanner.repo.scratch, "kept"))
         room = os.path.join(tempfile.mkdtemp(dir=folder, prefix=""), os.fsdecode(_last(path)))
         shutil.move(os.fsdecode(place), room)
         self.done.kept[path] = os.fsencode(room)

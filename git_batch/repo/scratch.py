@@ -19,7 +19,7 @@ from git_batch.repo import fencefile, index, worktree
 from git_batch.repo.indexfile import is_spoilt
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Repository
-from git_batch.repo.wholefile import read_small
+from git_batch.repo.wholefile import is_folder, read_small
 
 _FILES = (
     worktree.INDEX,
@@ -73,7 +73,7 @@ class Scratch:
         if known is None:
             return [], False
         found = [path for path, was in known.items() if _look(path) != was]
-        if not _is_folder(os.path.join(self._folder, _OUTPUT)):
+        if not is_folder(os.path.join(self._folder, _OUTPUT)):
             found.append(os.path.join(self._folder, _OUTPUT))
         if self._remembered is not None and not os.path.lexists(self._memory):
             found.append(self._memory)
@@ -89,7 +89,7 @@ class Scratch:
 
     def renew(self, paths: Sequence[str], set_aside: Callable[[str], object]) -> None:
         """Put aside what is there now, and make what nobody else makes."""
-        if not _is_folder(self._folder):
+        if not is_folder(self._folder):
             other = tempfile.mkdtemp(dir=os.path.dirname(self._folder), prefix="batch-")
             if os.path.lexists(self._folder):
                 os.rename(self._folder, os.path.join(other, "batch"))
@@ -117,13 +117,6 @@ def _same_content(here: Signature | None) -> tuple[int, ...] | None:
         return None
     inode, size, modified, _, _ = here
     return inode, size, modified
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
 
 
 def _content(path: str) -> bytes | None:

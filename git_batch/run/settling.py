@@ -26,6 +26,7 @@ from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks, setaside
 from git_batch.repo.trees import diff, paths_of
+from git_batch.repo.wholefile import write_anew
 from git_batch.run.commands import FEEDBACK, limits
 from git_batch.run.context import RunContext
 from git_batch.run.process import How
@@ -181,7 +182,7 @@ class Settler:
         if not present:
             return message
         path = Path(self._c.repo.layout.git_dir) / "COMMIT_EDITMSG"
-        path.write_bytes(message)
+        write_anew(str(path), message, 0o666)
         edited = message
         for name, args in present:
             self._ask(name, task, flight, str(path), *args)

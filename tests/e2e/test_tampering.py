@@ -450,6 +450,61 @@ def test_what_went_wrong_what_a_task_did_in_our_folder_stopped_the_batch(
     here(repo, "resume", "--yes", status=1)
 
 
+IN_THE_WAY = {
+    "a file": "echo x >$AT",
+    "a pipe": "mkfifo $AT",
+    "a folder": "mkdir $AT; echo x >$AT/x",
+    "a link": 'ln -s "$ELSEWHERE" $AT',
+}
+
+
+def in_the_way(monkeypatch: pytest.MonkeyPatch, repo: Path, name: str, what: str) -> str:
+    """Give a command that puts something where we are about to write."""
+    place = repo.parent / "elsewhere"
+    if name == "kept":
+        place.mkdir()
+    else:
+        place.write_text("precious\n")
+    at = ".git/COMMIT_EDITMSG" if name == "COMMIT_EDITMSG" else f".git/batch/{name}"
+    monkeypatch.setenv("ELSEWHERE", str(place))
+    return f"rm -rf {at}; {what.replace('$AT', at)}"
+
+
+def untouched(repo: Path) -> bool:
+    place = repo.parent / "elsewhere"
+    return not list(place.iterdir()) if place.is_dir() else place.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY.values(), ids=IN_THE_WAY)
+@pytest.mark.parametrize("name", ["kept", "fence.config"])
+def test_what_went_wrong_what_a_task_left_where_we_write_stopped_the_run_or_led_it_elsewhere(
+    repo: Path, mark: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str
+) -> None:
+    spoil = in_the_way(monkeypatch, repo, name, what)
+    whose = "--global" if name == "fence.config" else "--local"
+    plant = f'git config {whose} core.fsmonitor "touch $MARK; false"'
+    write(repo, task("bad", f"echo c >src/c; {spoil}; {plant}"), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert outcomes(repo)["bad"] == "tampered"
+    assert "config' was changed" in reason(repo)
+    assert untouched(repo)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY.values(), ids=IN_THE_WAY)
+def test_what_went_wrong_a_message_for_the_hooks_was_written_to_where_a_task_led(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    hook = repo / ".git/hooks/commit-msg"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    hook.chmod(0o755)
+    write(repo, task("one", "echo 1 >src/1; " + in_the_way(
+        monkeypatch, repo, "COMMIT_EDITMSG", what)), GO_ON)  # fmt: skip
+    here(repo, "start", "--yes")
+    assert committed(repo) == ["one", "next"]
+    assert untouched(repo)
+
+
 @pytest.mark.parametrize("spoil", ALL.values(), ids=ALL)
 def test_what_went_wrong_without_our_folder_the_task_ran_again_and_again(
     repo: Path, spoil: str

@@ -3,7 +3,8 @@
 Watched are the configuration (of the repository, of its working trees, of its submodules, the
 person's own and the system's, and whatever these include), which repositories git enters from here
 (`gitlinks`), the hooks, `info/attributes`, `exclude`, `grafts` and `sparse-checkout`,
-`objects/info/alternates`, and the list of working trees. A survey, by git and before any task has
+`objects/info/alternates`, the marks of a merge or rebase that is half done (a person's next commit
+would be part of it), and the list of working trees. A survey, by git and before any task has
 run, says which files that are. From then on nothing but `stat` and `read` looks at them: the very
 next `git` of ours would run what was planted (`core.fsmonitor`, a filter, `include.path`, …), so it
 has to be gone by then. Which changes are no business of ours is in `harmless`.

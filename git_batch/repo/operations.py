@@ -19,6 +19,11 @@ class Operation(Struct, frozen=True):
     hints: tuple[str, ...]
 
 
+def places(git_dir: str) -> list[str]:
+    """Name the files and folders by which git knows what is half done in a working tree."""
+    return [os.path.join(git_dir, mark) for _, marks, _ in _OPERATIONS for mark in marks]
+
+
 def in_progress(repo: Repository) -> Operation | None:
     """Name the merge, rebase, … that is half done, or None; a conflict alone is none."""
     for name, marks, hints in _OPERATIONS:

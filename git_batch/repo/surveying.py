@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from git_batch.repo import operations
 from git_batch.repo.git import failure
 from git_batch.repo.gitlinks import Nested
 from git_batch.repo.repository import Layout, Repository
@@ -74,6 +75,7 @@ def survey(repo: Repository) -> Survey:
     for folder in {layout.common_dir, layout.git_dir}:
         found.files.update(os.path.join(folder, "info", name) for name in _INFO)
     found.files.update(_own_places(layout))
+    found.files.update(operations.places(layout.git_dir))
     found.worktrees = os.path.join(layout.common_dir, "worktrees")
     for other in _other_trees(layout, found.worktrees):
         found.config.add(os.path.join(other, PER_TREE))

@@ -410,6 +410,33 @@ def test_what_went_wrong_a_git_directory_that_is_a_file_now_was_a_bug(repo: Path
     here(repo, "status")
 
 
+HALF_DONE = {
+    "merge": ("git merge -q --no-ff --no-commit other", "MERGE_HEAD"),
+    "merge of its own making": ("git rev-parse other >.git/MERGE_HEAD", "MERGE_HEAD"),
+    "revert": ("git revert --no-commit other", "REVERT_HEAD"),
+    "bisect": ("git bisect start -q HEAD other", "BISECT_LOG"),
+    "rebase": ("mkdir .git/rebase-merge", "rebase-merge"),
+}
+
+
+@pytest.mark.parametrize(("command", "mark"), HALF_DONE.values(), ids=HALF_DONE)
+def test_what_went_wrong_what_a_task_left_half_done_became_part_of_a_persons_next_commit(
+    repo: Path, command: str, mark: str
+) -> None:
+    git(repo, "checkout", "-q", "-b", "other")
+    (repo / "src/other").write_text("o\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "other")
+    if mark == "MERGE_HEAD":
+        git(repo, "checkout", "-q", "main")
+    write(repo, task("bad", f"echo c >src/c; {command}"), GO_ON)
+    here(repo, "start", "--yes", status=1)
+    assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
+    assert f".git/{mark}' was changed and is put back" in reason(repo)
+    git(repo, "commit", "-q", "--allow-empty", "-m", "mine")
+    assert len(git(repo, "log", "-1", "--format=%P").split()) == 1
+
+
 # --- our own folder -------------------------------------------------------------------------------
 
 OWN = {

@@ -153,7 +153,8 @@ class Watch:
         """Give a hook that lies in the working tree as git names it; None for any other path."""
         assert self._survey is not None
         top = self._repo.layout.top
-        if path in self._survey.files or self._base(path) != top:
+        nested = os.path.basename(path) == ".git"  # of a repository that git would enter
+        if nested or path in self._survey.files or self._base(path) != top:
             return None
         return os.fsencode(os.path.relpath(path, top))
 

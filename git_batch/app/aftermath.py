@@ -224,9 +224,13 @@ class _Case(Struct, frozen=True):
         found = [p for p in found if (hook := hooks[p]) is None or not scope.match(hook)]
         if self.armed.branch and self.watch.head_is_broken():
             found.append(os.path.join(self.repo.layout.git_dir, "HEAD"))
-        if self.watch.index_is_broken():
+        if self._index_differs():
             found.append(self.repo.layout.index)
         return found
+
+    def _index_differs(self) -> bool:
+        accepted = tuple(map(os.fsencode, self.armed.untracked))
+        return self.watch.index_is_broken() or self.watch.index_leads_on(accepted)
 
     def put_back(self, note: Note) -> None:
         """Put back what is ours to put back; tell it."""
@@ -234,7 +238,7 @@ class _Case(Struct, frozen=True):
         said, done = list[str](), dict[str, PutBack]()
         if self.armed.branch and self.watch.mend_head(self.armed.branch):
             said.append("HEAD could not be read and is put back")
-        if self.watch.index_is_broken():
+        if self._index_differs():
             said.append(self.watch.mend_index().told(self.repo.layout.top))
         for _ in range(_ROUNDS):
             fresh = [path for path in self.differing() if path not in done]

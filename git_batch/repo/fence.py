@@ -25,16 +25,17 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 
 from msgspec import Struct
 
+from git_batch.core.model import within
 from git_batch.core.naming import path_text
 from git_batch.errors import GitError
 from git_batch.repo import harmless, surveying
 from git_batch.repo.fencefile import FenceFile, Standing
-from git_batch.repo.gitlinks import Nested
+from git_batch.repo.gitlinks import Nested, listed
 from git_batch.repo.index import parents
 from git_batch.repo.indexfile import copy_whole, is_spoilt
 from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
@@ -90,10 +91,11 @@ class Watch:
         self._repo = repo
         self._survey: surveying.Survey | None = standing.survey if standing else None
         self._known: dict[str, Known] = dict(standing.known) if standing else {}
-        self._nested = Nested(repo.layout)
+        self._nested = Nested(repo.layout, self._submodules_before() if standing else None)
 
     def note(self) -> None:
         """Take what is there now as known; asks git what is to be watched if that has changed."""
+        self._nested.note()
         if self._survey is None:
             self._survey = surveying.survey(self._repo)
         now = self._look()
@@ -125,6 +127,8 @@ class Watch:
 
     def change(self, path: str) -> str:
         """Say in a word what became of a changed path."""
+        if path == self._repo.layout.index and not self.index_is_broken():
+            return "has a repository staged"
         if path in (self._head, self._repo.layout.index):
             return "can't be read" if os.path.lexists(path) else "gone"
         if self._known.get(path, ABSENT).kind == "absent":
@@ -201,9 +205,21 @@ class Watch:
     def _copy(self) -> str:
         return os.path.join(self._repo.scratch, BASE)
 
+    def _submodules_before(self) -> list[bytes]:
+        return listed(self._copy, self._repo.layout.git_dir)
+
     def index_is_broken(self) -> bool:
         """Tell whether the person's index is nothing that git could read, or gone."""
         return is_spoilt(self._repo.layout.index, self._copy, link=True)
+
+    def index_leads_on(self, accepted: Collection[bytes]) -> bool:
+        """Tell whether a command staged a repository, which git would enter from then on.
+
+        Args:
+            accepted: paths that may be staged: they are taken out of the index without a word.
+        """
+        staged = set(listed(self._repo.layout.index)).difference(self._submodules_before())
+        return any(not within(accepted)(path) for path in staged)
 
     def mend_index(self) -> PutBack:
         """Put the person's index back as it was copied before the command; nothing of git runs.

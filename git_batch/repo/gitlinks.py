@@ -8,7 +8,7 @@ one by a line in an index, at any depth. Only plain reads are done here: git wou
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from git_batch.repo.here import git_dir_above
 from git_batch.repo.indexfile import may_hold_submodules
@@ -27,11 +27,21 @@ _Read = dict[str, tuple[Signature, list[bytes]]]
 
 
 class Nested:
-    """The repositories below a working tree that its index names, and theirs, and so on."""
+    """The repositories below a working tree that its index names, and theirs, and so on.
 
-    def __init__(self, layout: Layout) -> None:
+    Args:
+        top: what the working tree's own index named at a time; None takes what it names now. What a
+            command adds there is taken out again (`PersonIndex.take_back`) before git could enter.
+    """
+
+    def __init__(self, layout: Layout, top: Sequence[bytes] | None = None) -> None:
         self._layout = layout
+        self._top = top
         self._read: _Read = {}
+
+    def note(self) -> None:
+        """Go on from what the working tree's own index names now."""
+        self._top = listed(self._layout.index)
 
     def places(self) -> dict[str, str | None]:
         """Map the `.git` of each, there or not, to the git directory that it stands for."""
@@ -39,7 +49,8 @@ class Nested:
         waiting = [(self._layout.top, self._layout.git_dir, 0)]
         while waiting:
             top, git_dir, depth = waiting.pop()
-            for name in self._listed(os.path.join(git_dir, "index")):
+            own = self._top if depth == 0 else None
+            for name in self._listed(os.path.join(git_dir, "index")) if own is None else own:
                 folder = os.path.join(top, os.fsdecode(name))
                 place = os.path.join(folder, ".git")
                 if place in found:
@@ -62,8 +73,11 @@ class Nested:
         return known[1]
 
 
-def listed(path: str) -> list[bytes]:
+def listed(path: str, git_dir: str | None = None) -> list[bytes]:
     """List the paths that an index file has as submodules; of what is no index, none.
+
+    Args:
+        git_dir: where the shared part of a split index is; None: beside the file, no copy.
 
     An index that is split leaves names out that its shared part has: where one of these became a
     submodule, all of the shared names are given.
@@ -77,7 +91,8 @@ def listed(path: str) -> list[bytes]:
         at = content.rfind(_LINK)
         if at > 0 and len(content) >= at + 8 + _ID:
             shared = content[at + 8 : at + 8 + _ID].hex()
-            whole = read(os.path.join(os.path.dirname(path), f"sharedindex.{shared}"))
+            folder = os.path.dirname(path) if git_dir is None else git_dir
+            whole = read(os.path.join(folder, f"sharedindex.{shared}"))
             everything = b"" in names
             names += [name for mode, name in _entries(whole) if everything or mode == _GITLINK]
     except (OSError, ValueError, IndexError):

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from git_batch.core.ids import Oid
 from git_batch.errors import GitError
+from git_batch.repo import gitlinks
 from git_batch.repo.indexfile import discard, is_whole, link, same, same_file
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT, held
@@ -33,7 +34,12 @@ MINE, BASE = "paths.index", "paths.base"
 
 _SWAPS = 5
 _AS_ARGUMENTS = 200
-_WAYS_BACK = {b"S": "--no-skip-worktree", b"h": "--no-assume-unchanged", b"A": "--force-remove"}
+_WAYS_BACK = {
+    b"S": "--no-skip-worktree",
+    b"h": "--no-assume-unchanged",
+    b"A": "--force-remove",
+    b"G": "--force-remove",
+}
 """How `git update-index` undoes what a command can do to an entry; what removes it comes last."""
 
 _Leaf = tuple[int, Oid]
@@ -140,13 +146,14 @@ class PersonIndex:
         """Take back what a command may not do to the index, as far as it was done since `base`.
 
         These are marks that hide files from git (`assume-unchanged` and `skip-worktree` of the
-        person's own stay), and entries of files that are to be untracked.
+        person's own stay), entries of files that are to be untracked, and of repositories: git
+        would enter those.
 
         Args:
             untracked: says of a path whether it is to be untracked.
 
         Returns:
-            The paths whose entries were taken out.
+            The paths to be untracked whose entries were taken out.
 
         Raises:
             LockedError: as of `install`.
@@ -177,12 +184,14 @@ class PersonIndex:
     def _done(self, index: str, untracked: Callable[[bytes], bool]) -> set[tuple[bytes, bytes]]:
         """List an index's entries that are to be taken back, with what was done to each.
 
-        `A`: it was added; `S` and `h`: it hides its file, by skip-worktree or assume-unchanged.
+        `A`: it was added; `S` and `h`: it hides its file, by skip-worktree or assume-unchanged;
+        `G`: it is a repository.
         """
         if not os.path.lexists(index):
             return set()
         listed = self._git.run(["ls-files", "-v", "-z"], env={"GIT_INDEX_FILE": index})
-        found = set()
+        git_dir = os.path.dirname(self._path)
+        found = {(b"G", path) for path in gitlinks.listed(index, git_dir)}
         for line in listed.split(b"\0"):
             tag, path = line[:1], line[2:]
             if untracked(path):

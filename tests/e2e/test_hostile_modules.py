@@ -141,5 +141,5 @@ def test_no_task_adds_a_submodule(top: Path, scope: list[str]) -> None:
     run = f"cat ../more >>.gitmodules; {add}; git -C sub commit -q --allow-empty -m x"
     write(top, task("one", run, f"scope = {scope}", "attempts = 1"))
     near(top, "start", "--yes", status=1)
-    assert outcomes(top) == {"one": "tampered"}  # being staged, git would enter it
+    assert outcomes(top) == {"one": "scope_refused"}
     assert outside(top) == before

@@ -132,6 +132,20 @@ def test_what_went_wrong_an_index_that_git_cant_read_was_no_case_for_put_back(
     assert scratch(repo) == set()
 
 
+def test_what_went_wrong_a_staged_repository_was_entered_after_a_kill(
+    repo: Path, mark: Path
+) -> None:
+    make = "git init -q build; echo y >build/y; git -C build add y; git -C build commit -qm y"
+    run = f'echo z >build/y; git -C build config core.fsmonitor "touch {mark}; false"'
+    stage = 'git update-index --add --cacheinfo 160000,"$(git -C build rev-parse HEAD)",build'
+    planted(repo, f"{make}; {run}; {stage}")
+    assert ".git/index (has a repository staged)" in refused(repo).err
+    here(repo, "skip", "next", status=3)
+    here(repo, "resume", "--put-back", status=None)
+    assert "build" not in git(repo, "ls-files")
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize("name", ["fsmonitor", "clean filter", "hooks path", "include"])
 def test_what_works_on_files_is_refused_and_runs_nothing(repo: Path, mark: Path, name: str) -> None:
     write(repo, task("done", "echo d >src/d"), task("bad", killer(PLANTS[name])))

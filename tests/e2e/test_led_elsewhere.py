@@ -137,7 +137,11 @@ def test_what_went_wrong_the_persons_index_led_a_later_command_to_another_reposi
 ) -> None:
     how = "--split-index" if version == "split" else f"--index-version {version}"
     plant = f"git update-index {how}; {entered('.', 'build')}"
-    planted(repo, mark, plant, "build/.git")
+    (repo / ".git/info/exclude").write_text("build\n")
+    write(repo, GO_ON, task("bad", f"echo c >src/c; {plant}"))
+    here(repo, "start", "--yes")
+    assert "build" not in git(repo, "ls-files"), "it is taken out of the index again"
+    assert (repo / "build/y").read_text() == "z\n", "and stays where it is"
     (repo / ".git/hooks/post-commit").write_text("#!/bin/sh\n")
     (repo / ".git/hooks/post-commit").chmod(0o755)
     here(repo, "resume", status=None)

@@ -115,7 +115,7 @@ def test_a_repository_in_the_scope_runs_nothing_of_its_own(repo: Path, mark: Pat
     )
     write(repo, task("bad", f"{plant}; git add -f src", 'check = "true"'), GO_ON)
     here(repo, "start", "--yes", status=1)
-    assert outcomes(repo) == {"bad": "tampered", "next": "committed"}
+    assert outcomes(repo) == {"bad": "scope_refused", "next": "committed"}
     assert not mark.exists()
 
 

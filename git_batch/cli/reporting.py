@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -17,8 +15,6 @@ from git_batch.cli.output import emit, json_option, out
 from git_batch.cli.reading import nothing
 from git_batch.errors import ExitCode, UsageError
 from git_batch.views.escape import json_text
-
-T = TypeVar("T")
 
 
 @click.command("report")
@@ -100,31 +96,19 @@ def show_command(task: str, attempt: int | None, output: bool, diff: bool, as_js
     """Show the attempts of TASK, its checks, output and diff, its commit or its kept work."""
     from git_batch.app.deciding import Named, known_task
     from git_batch.views.addressing import addressed
-    from git_batch.views.show import show_json, show_text
+    from git_batch.views.show import Look, show_json, show_text
+    from git_batch.views.standing import Board
 
     session, named = open_session(), Named.parse(task)
     found = queries.whole(session, named.batch)
     if found is None:
         raise no_batch(session)
-    wanted, live = known_task(found.plan, named.task), found.live is not None
+    wanted = known_task(found.plan, named.task)
     change = queries.task_diff(session, found.state, wanted, attempt) if diff else None
-    around = found.around
-
-    def shown(view: Callable[..., T]) -> T:
-        return view(
-            found.state,
-            found.plan,
-            wanted,
-            live=live,
-            around=around,
-            logs=found.logs,
-            attempt=attempt,
-            output=output,
-            diff=change,
-        )
-
+    around, look = found.around, Look(found.logs, attempt, output, change)
+    board = Board(found.state, found.plan, live=found.live is not None, around=around)
     try:
-        emit(shown(show_json)) if as_json else out(shown(show_text))
+        emit(show_json(board, wanted, look)) if as_json else out(show_text(board, wanted, look))
     except KeyError:
         way = addressed(f"git batch show {wanted}", around.name)
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from git_batch.core.attempt import Attempt, CheckResult
@@ -102,14 +103,16 @@ def report_json(
     board = Board(state, plan, live=live, around=around)
     result = board_json(board)
     for standing, task in zip(board, result["tasks"], strict=True):
-        task["history"] = history_json(board, standing)
+        task["history"] = history_json(board, standing, standing.history)
     result["next_commands"] = list_next(board)
     return result
 
 
-def history_json(board: Board, standing: Standing) -> list[dict[str, Any]]:
-    """Give the attempts of a task that have ended, oldest first."""
-    return [_attempt_json(board, standing, attempt) for attempt in standing.history]
+def history_json(
+    board: Board, standing: Standing, attempts: Sequence[Attempt]
+) -> list[dict[str, Any]]:
+    """Give attempts of a task that have ended."""
+    return [_attempt_json(board, standing, attempt) for attempt in attempts]
 
 
 def _attempt_json(board: Board, standing: Standing, attempt: Attempt) -> dict[str, Any]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from git_batch.core import events as ev
 from git_batch.core.attempt import Attempt
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
-from git_batch.core.model import BatchState, InFlight, Plan
+from git_batch.core.model import BatchState, InFlight
 from git_batch.core.naming import path_text
 from git_batch.core.standing import BatchStatus, Outcome
 from git_batch.views.commands import kept_work, output_of, task_commands
 from git_batch.views.common import (
     GONE,
     VERSION,
-    Around,
     brief,
     counted,
     field,
@@ -34,42 +33,53 @@ from git_batch.views.status import task_json
 _COLUMN = 14
 
 
-def show_text(
-    state: BatchState,
-    plan: Plan,
-    task: TaskId,
-    *,
-    live: bool,
-    logs: Logs,
-    around: Around | None = None,
-    attempt: int | None = None,
-    output: bool = False,
-    diff: bytes | None = None,
-) -> str:
-    """Show a task: how it stands, its attempts, and what a person can do.
+class Look(NamedTuple):
+    """What a person asked to see of a task.
 
-    Args:
-        attempt: only this one; KeyError if there is none of that number.
+    Attributes:
+        attempt: only this one.
         output: the kept output as well, of that attempt or the newest.
-        diff: a diff to show below, as git wrote it.
+        diff: a diff as well, as git wrote it.
+    """
+
+    logs: Logs
+    attempt: int | None = None
+    output: bool = False
+    diff: bytes | None = None
+
+    def attempts(self, standing: Standing) -> list[Attempt]:
+        """Give the attempts that were asked for, oldest first.
+
+        Raises:
+            KeyError: there is none of that number.
+        """
+        found = [a for a in standing.history if self.attempt in (None, a.n)]
+        if self.attempt is not None and not found:
+            raise KeyError(self.attempt)
+        return found
+
+    def kept_output(self, standing: Standing, attempt: Attempt) -> bytes | None:
+        """Give what an attempt printed; None if nothing was kept, or it is not here."""
+        return None if attempt.log is None else self.logs(standing.task.id, attempt.n)
+
+
+def show_text(board: Board, task: TaskId, look: Look) -> str:
+    """Show a task: how it stands, its attempts, and what a person can do.
 
     Raises:
         KeyError: the plan has no such task, or the task no such attempt.
     """
-    board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
-    attempts = [a for a in standing.history if attempt is None or a.n == attempt]
-    if attempt is not None and not attempts:
-        raise KeyError(attempt)
-    lines = [f"{task}: {one_line(standing.task.title)}", *_head(state, standing)]
+    attempts = look.attempts(standing)
+    lines = [f"{task}: {one_line(standing.task.title)}", *_head(board.state, standing)]
     for one in attempts:
         lines += ["", *_attempt(board, standing, one)]
-    if output:
+    if look.output:
         no_output = ["output: none, as no attempt has ended"]
-        lines += ["", *(_output(standing, attempts[-1], logs) if attempts else no_output)]
-    if diff is not None:
-        lines += ["", output_text(diff).rstrip("\n") or "diff: no change is kept"]
-    if standing.waits or not (output or diff is not None):
+        lines += ["", *(_output(standing, attempts[-1], look) if attempts else no_output)]
+    if look.diff is not None:
+        lines += ["", output_text(look.diff).rstrip("\n") or "diff: no change is kept"]
+    if standing.waits or not (look.output or look.diff is not None):
         read = board.addressed(f"git batch show {task}")  # as every form of it does
         found = [*kept_work(board, standing)[1:], *task_commands(board, standing)]
         commands = dict.fromkeys(command for _, command in found if command != read)
@@ -78,37 +88,23 @@ def show_text(
     return printable("\n".join(lines)) + "\n"
 
 
-def show_json(
-    state: BatchState,
-    plan: Plan,
-    task: TaskId,
-    *,
-    live: bool,
-    logs: Logs,
-    around: Around | None = None,
-    attempt: int | None = None,
-    output: bool = False,
-    diff: bytes | None = None,
-) -> dict[str, Any]:
-    """Give a task as the report does, with its own next commands; the rest as of `show_text`.
+def show_json(board: Board, task: TaskId, look: Look) -> dict[str, Any]:
+    """Give a task as the report does, with its own next commands; errors as of `show_text`.
 
     What is asked for is a key of its own: `output`, null where none is kept, and `diff`.
     """
-    board = Board(state, plan, live=live, around=around)
     standing = board.of(task)
-    history = [a for a in history_json(board, standing) if attempt in (None, a["n"])]
-    if attempt is not None and not history:
-        raise KeyError(attempt)
+    attempts = look.attempts(standing)
     asked: dict[str, Any] = {}
-    if output:
-        log = logs(task, history[-1]["n"]) if history and history[-1]["log"] else None
+    if look.output:
+        log = look.kept_output(standing, attempts[-1]) if attempts else None
         asked["output"] = None if log is None else log.decode("utf-8", "replace")
-    if diff is not None:
-        asked["diff"] = diff.decode("utf-8", "replace")
+    if look.diff is not None:
+        asked["diff"] = look.diff.decode("utf-8", "replace")
     return {
         "version": VERSION,
-        "batch_id": state.batch_id,
-        "task": {**task_json(standing), "history": history},
+        "batch_id": board.state.batch_id,
+        "task": {**task_json(standing), "history": history_json(board, standing, attempts)},
         **asked,
         "next_commands": [command for _, command in task_commands(board, standing)],
     }
@@ -165,11 +161,11 @@ def _attempt(board: Board, standing: Standing, attempt: Attempt) -> list[str]:
     return lines
 
 
-def _output(standing: Standing, attempt: Attempt, logs: Logs) -> list[str]:
+def _output(standing: Standing, attempt: Attempt, look: Look) -> list[str]:
     head = f"output of attempt {attempt.n}"
     if attempt.log is None:
         return [f"{head}: none was kept"]
-    log = logs(standing.task.id, attempt.n)
+    log = look.kept_output(standing, attempt)
     if log is None:
         return [f"{head}: {GONE}"]
     return [f"{head}:", output_text(log).rstrip("\n")]

@@ -13,7 +13,8 @@ from git_batch.core.planfile import parse_plan
 from git_batch.core.standing import BatchStatus, OnEmpty, Outcome, StopReason
 from git_batch.views.log import log_json, log_lines
 from git_batch.views.plan import confirmation_text, plan_json, plan_text, run_order
-from git_batch.views.show import progress_line, show_json, show_text
+from git_batch.views.show import Look, progress_line, show_json, show_text
+from git_batch.views.standing import Board
 from tests.views.states import (
     ANN,
     BASE,
@@ -210,32 +211,36 @@ def test_ten_thousand_tasks_are_ordered_in_time() -> None:
     assert run_order(plan(*tasks)) == tuple(range(10_000))
 
 
+def board(story: Story) -> Board:
+    return Board(story.state, story.plan, live=False)
+
+
 def test_a_task_from_close_by() -> None:
     story = morning()
-    shown = show_text(story.state, story.plan, TaskId("c"), live=False, logs=logs)
+    shown = show_text(board(story), TaskId("c"), Look(logs))
     assert shown.startswith("c: Do c\n")
     assert "attempt 1: check failed, exit 0, 3m, 2030-01-31 20:10:00+00:00\n" in shown
     assert "  changed (1 file):\n    src/a\n" in shown
     assert "attempt 2: committed, exit 0, 4m" in shown
     assert f"commit:       {story.state.tasks[TaskId('c')].commit}\n" in shown
-    one = show_text(story.state, story.plan, TaskId("c"), live=False, logs=logs, attempt=2)
+    one = show_text(board(story), TaskId("c"), Look(logs, attempt=2))
     assert "attempt 1:" not in one
     with pytest.raises(KeyError):
-        show_text(story.state, story.plan, TaskId("c"), live=False, logs=logs, attempt=3)
+        show_text(board(story), TaskId("c"), Look(logs, attempt=3))
     with pytest.raises(KeyError):
-        show_text(story.state, story.plan, TaskId("nobody"), live=False, logs=logs)
+        show_text(board(story), TaskId("nobody"), Look(logs))
 
 
 def test_output_and_diff_are_shown_without_acting() -> None:
     story = morning()
     name = TaskId("park-check")
-    shown = show_text(story.state, story.plan, name, live=False, logs=logs, output=True)
+    shown = show_text(board(story), name, Look(logs, output=True))
     assert "output of attempt 1:\n$ make park-check\nline 0\n" in shown
     assert "\\x1b]0;owned\\x07" in shown
     diff = b"+\x1b[2Jcaf\xe9\n"
-    shown = show_text(story.state, story.plan, name, live=False, logs=logs, diff=diff)
+    shown = show_text(board(story), name, Look(logs, diff=diff))
     assert shown.partition("\nnext:\n")[0].endswith("+\\x1b[2Jcaf\\xe9\n")
-    gone = show_text(story.state, story.plan, name, live=False, logs=lambda *_: None, output=True)
+    gone = show_text(board(story), name, Look(lambda *_: None, output=True))
     assert gone.partition("\nnext:\n")[0].endswith(
         "output of attempt 1: not here any more (pruned, or kept in another clone)\n"
     )
@@ -243,7 +248,7 @@ def test_output_and_diff_are_shown_without_acting() -> None:
 
 def test_a_task_as_json_has_its_history() -> None:
     story = morning()
-    told = show_json(story.state, story.plan, TaskId("slow"), live=False, logs=lambda *_: None)
+    told = show_json(board(story), TaskId("slow"), Look(logs))
     assert told["task"]["history"][0]["outcome"] == "timed_out"
     assert told["next_commands"][0] == "git batch show slow --output"
 

@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from git_batch.app.requests import ResumeRequest
 from git_batch.core.ids import BATCH_ID, Oid
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few, few_paths
 from git_batch.core.scope import Scope
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
@@ -68,12 +68,12 @@ class Ways(Struct, frozen=True):
     """What a person decides about changes that nobody can tell whose they are.
 
     Attributes:
-        asked: what they ask besides, to be asked again once that is decided.
+        asked: what they ask besides, to be asked again once that is decided; whether what is left
+            of the run is to be ended, too.
     """
 
     put_back: bool = False
     keep_changes: bool = False
-    kill_orphans: bool = False
     asked: ResumeRequest = ResumeRequest()
 
     def again(self, *decided: str, batch: str | None = None) -> str:
@@ -161,7 +161,7 @@ def refuse_unless_live(repo: Repository) -> None:
 
 def may_be_planted(repo: Repository) -> bool:
     """Say whether git might run here what a task planted, a live run's or a killed one's."""
-    if not is_armed(repo.layout) or live(repo):
+    if live(repo):
         return is_armed(repo.layout)
     try:
         case = _case(repo, Ways())
@@ -180,8 +180,9 @@ def no_orphans(lock: Path, mark: str, ways: Ways) -> None:
     Raises:
         PreconditionError: there is one; it is named.
     """
-    alive = _living(lock, mark, patience=0 if ways.kill_orphans else LOCK_WAIT)
-    for _ in range(_ORPHAN_ROUNDS if ways.kill_orphans else 0):
+    kill = ways.asked.kill_orphans
+    alive = _living(lock, mark, patience=0 if kill else LOCK_WAIT)
+    for _ in range(_ORPHAN_ROUNDS if kill else 0):
         # Who dies may leave children that nobody could tell were of this run before.
         if not alive or descendants.end(alive, _ORPHAN_GRACE):
             break
@@ -228,9 +229,12 @@ class _Case(Struct, frozen=True):
             found.append(self.repo.layout.index)
         return found
 
+    @property
+    def _accepted(self) -> tuple[bytes, ...]:
+        return tuple(map(os.fsencode, self.armed.untracked))
+
     def _index_differs(self) -> bool:
-        accepted = tuple(map(os.fsencode, self.armed.untracked))
-        return self.watch.index_is_broken() or self.watch.index_leads_on(accepted)
+        return self.watch.index_is_broken() or self.watch.index_leads_on(self._accepted)
 
     def put_back(self, note: Note) -> None:
         """Put back what is ours to put back; tell it."""
@@ -263,11 +267,11 @@ class _Case(Struct, frozen=True):
         asked = self.repo.git.call(["rev-parse", "--quiet", "--verify", "HEAD^{tree}"])
         if asked.status or self.watch.index_is_broken():
             return []
-        scanner = Scanner(self.repo, tuple(map(os.fsencode, self.armed.untracked)))
+        scanner = Scanner(self.repo, self._accepted)
         scanner.person.recover(scanner.private)
         found = scanner.take_back(Oid(asked.stdout.decode().strip()))
         why = "staged though accepted as untracked, so taken out of the index again"
-        return [f"{why}: {few([path_text(path) for path in found], _LISTED)}"] if found else []
+        return [f"{why}: {few_paths(found, _LISTED)}"] if found else []
 
     def refusal(self, found: Sequence[str], ways: Ways) -> PreconditionError:
         """Name what differs, and the ways out."""

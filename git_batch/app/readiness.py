@@ -23,7 +23,7 @@ from git_batch.core.decisions import allowed
 from git_batch.core.events import Decision
 from git_batch.core.ids import Oid
 from git_batch.core.model import BatchState, Plan
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few_paths
 from git_batch.core.planscopes import Bounds, stray
 from git_batch.core.standing import Phase, TaskStatus
 from git_batch.core.transitions import BATCH
@@ -139,4 +139,4 @@ def bring(
         return
     done = restore(scanner, tree, before, attempt=False)
     preconditions.refuse_dirt(session, Dirt((), tuple(done.left)))
-    note(f"put back as the record says: {few([path_text(c.path) for c in found], _NAMED)}")
+    note(f"put back as the record says: {few_paths([c.path for c in found], _NAMED)}")

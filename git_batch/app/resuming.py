@@ -51,7 +51,7 @@ def resume(session: Session, request: ResumeRequest, confirm: Confirm, tools: To
         return _renew_live(session, batch, request, confirm, tools)
     runner = new_runner()
     with Bell(session, tools) as bell, RunLock(session.repo, batch, tools.clock()):
-        ways = aftermath.Ways(kill_orphans=request.kill_orphans, asked=request)
+        ways = aftermath.Ways(asked=request)
         aftermath.settle(session.repo, tools.progress.note, ways)
         preconditions.objects_cleared_up(session, tools.progress.note)
         who = session.idents()

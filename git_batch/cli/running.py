@@ -85,5 +85,5 @@ def resume_command(
         raise click.UsageError("'--put-back' and '--keep-changes' exclude each other")
     renew = asked.bounds != Bounds()
     request = ResumeRequest(batch, asked.bounds, kill_orphans, renew, plan, asked.recheck)
-    take_up(".", Ways(put_back, keep_changes, kill_orphans, request), now(), Printer().note)
+    take_up(".", Ways(put_back, keep_changes, request), now(), Printer().note)
     return go_on(open_session(), request, asked)

@@ -20,6 +20,11 @@ def few(names: Sequence[str], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def few_paths(paths: Sequence[bytes], most: int = 3) -> str:
+    """Name the first paths in quotes, as git does, and say how many are left out."""
+    return few([path_text(path) for path in paths], most)
+
+
 def path_text(path: bytes) -> str:
     """Write a path as git does: quoted when it holds anything that is not plain text."""
     try:

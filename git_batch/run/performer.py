@@ -15,7 +15,7 @@ from git_batch.core import events as ev
 from git_batch.core.agenda import counts
 from git_batch.core.machine import Facts
 from git_batch.core.model import InFlight
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few_paths
 from git_batch.core.standing import BatchStatus, Outcome, StopReason, TaskStatus
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
@@ -119,7 +119,7 @@ class Performer:
             c.now(),
             BatchStatus.NEEDS_HUMAN,
             StopReason.NEEDS_HUMAN,
-            f"{INSIDE}: {few([path_text(path) for path in left])}",
+            f"{INSIDE}: {few_paths(left)}",
             "git batch resume",  # it refuses to begin, and says how each is put away
         )
 

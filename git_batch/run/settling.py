@@ -21,7 +21,7 @@ from git_batch.core.attempt import Failure, Usage
 from git_batch.core.events import AttemptFailed, Settled
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, Task
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import clienthooks, setaside
@@ -96,7 +96,7 @@ class Settler:
         changed -= {*before.untracked, *(e.path for e in before.tracked)}
         if changed:
             raise PreconditionError(
-                f"the post-commit hook changed {_named(sorted(changed))}",
+                f"the post-commit hook changed {few_paths(sorted(changed))}",
                 *setaside.ways(c.repo, changed, "git batch resume"),
             )
 
@@ -132,7 +132,7 @@ class Settler:
             return tree
         changes = diff(c.repo.objects, tree, new)
         whole = diff(c.repo.objects, c.repo.tree_of(flight.parent), new)
-        named = _named(paths_of(changes))
+        named = few_paths(paths_of(changes))
         stray = unfit(c.scanner.problems) or refuse(task, whole)
         if stray is not None:
             raise _StopError(_by_hook(stray))
@@ -168,10 +168,10 @@ class Settler:
         torn = [p for p in paths_of(diff(c.repo.objects, staged, new)) if p in touched]
         theirs = [p for p in torn if c.scanner.is_excluded(p)]
         if theirs:
-            said = f"it staged {_named(theirs)}, which is yours and untracked"
+            said = f"it staged {few_paths(theirs)}, which is yours and untracked"
             raise _StopError(_refused(hook, f"{said}; list it in '.git/info/exclude'"))
         if torn:
-            said = f"it left {_named(torn)} different in the index and in the working tree"
+            said = f"it left {few_paths(torn)} different in the index and in the working tree"
             raise _StopError(_refused(hook, said))
         return new
 
@@ -236,10 +236,6 @@ def _refused(hook: str, said: str) -> Failure:
         f"the {hook} hook refused the commit: {last_of(said)}",
         f"The repository's {hook} hook refused the commit:\n\n{said}",
     )
-
-
-def _named(paths: list[bytes]) -> str:
-    return few([path_text(path) for path in paths])
 
 
 def _by_hook(failure: Failure, hook: str = clienthooks.PRE_COMMIT) -> Failure:

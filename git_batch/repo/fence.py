@@ -38,7 +38,7 @@ from git_batch.repo.fencefile import FenceFile, Standing
 from git_batch.repo.gitlinks import Nested, listed
 from git_batch.repo.index import parents
 from git_batch.repo.indexfile import copy_whole, is_spoilt
-from git_batch.repo.known import ABSENT, FOLDER, Known, names, read_state, walk
+from git_batch.repo.known import ABSENT, FOLDER, Known, read_state, walk
 from git_batch.repo.reflist import is_value, place_of
 from git_batch.repo.repository import Repository
 from git_batch.repo.wholefile import folder_of_ours, write_anew
@@ -219,7 +219,7 @@ class Watch:
             accepted: paths that may be staged: they are taken out of the index without a word.
         """
         staged = set(listed(self._repo.layout.index)).difference(self._submodules_before())
-        return any(not within(accepted)(path) for path in staged)
+        return not all(map(within(accepted), staged))
 
     def mend_index(self) -> PutBack:
         """Put the person's index back as it was copied before the command; nothing of git runs.
@@ -255,7 +255,7 @@ class Watch:
         for path in [path for path, state in found.items() if state.kind == "link"]:
             target = os.path.realpath(path)
             found.setdefault(target, read_state(target, now, known.get(target)))
-        for path in names(self._survey.worktrees):
+        for path in surveying.names(self._survey.worktrees):
             found[path] = FOLDER
         return found
 

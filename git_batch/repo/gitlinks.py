@@ -11,16 +11,15 @@ import os
 from collections.abc import Iterator, Sequence
 
 from git_batch.repo.here import git_dir_above
-from git_batch.repo.indexfile import may_hold_submodules
+from git_batch.repo.indexfile import ELSEWHERE, may_hold_submodules
 from git_batch.repo.reflist import Signature, signature
 from git_batch.repo.repository import Layout
+from git_batch.repo.trees import GITLINK
 from git_batch.repo.wholefile import read
 
 _HEADER, _STAT, _ID, _FLAGS = 12, 40, 20, 2
 _MODE = 24
-_GITLINK = 0o160000
 _EXTENDED, _COMPRESSED = 0x4000, 4
-_LINK = b"link"
 _DEEPEST = 20
 
 _Read = dict[str, tuple[Signature, list[bytes]]]
@@ -87,14 +86,14 @@ def listed(path: str, git_dir: str | None = None) -> list[bytes]:
     try:
         content = read(path, flags=os.O_NONBLOCK)
         entries = list(_entries(content))
-        names = [name for mode, name in entries if mode == _GITLINK]
-        at = content.rfind(_LINK)
+        names = [name for mode, name in entries if mode == GITLINK]
+        at = content.rfind(ELSEWHERE)
         if at > 0 and len(content) >= at + 8 + _ID:
             shared = content[at + 8 : at + 8 + _ID].hex()
             folder = os.path.dirname(path) if git_dir is None else git_dir
             whole = read(os.path.join(folder, f"sharedindex.{shared}"))
             everything = b"" in names
-            names += [name for mode, name in _entries(whole) if everything or mode == _GITLINK]
+            names += [name for mode, name in _entries(whole) if everything or mode == GITLINK]
     except (OSError, ValueError, IndexError):
         return []
     return [name for name in names if name]

@@ -19,7 +19,7 @@ _BEGINS = b"DIRC"
 _SUM = 20
 _SUBMODULE = (0o160000).to_bytes(4, "big")
 """How each version of the format has the mode of a submodule's entry (gitformat-index(5))."""
-_ELSEWHERE = b"link"
+ELSEWHERE = b"link"
 """The extension of an index whose entries are, most of them, in another file."""
 
 
@@ -114,7 +114,7 @@ def may_hold_submodules(path: str) -> bool:
         return False
     except OSError:  # git says what is wrong with it
         return True
-    return _SUBMODULE in content or _ELSEWHERE in content
+    return _SUBMODULE in content or ELSEWHERE in content
 
 
 def is_spoilt(path: str, copy: str, *, link: bool) -> bool:

@@ -108,11 +108,3 @@ def walk(folder: str) -> Iterator[str]:
                 waiting.append(entry.path)
             else:
                 yield entry.path
-
-
-def names(folder: str) -> list[str]:
-    """List what is in a folder; nothing if it can't be listed."""
-    try:
-        return [os.path.join(folder, name) for name in os.listdir(folder)]
-    except OSError:
-        return []

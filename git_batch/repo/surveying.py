@@ -80,7 +80,10 @@ def survey(repo: Repository) -> Survey:
     for other in _other_trees(layout, found.worktrees):
         found.config.add(os.path.join(other, PER_TREE))
         found.files.add(os.path.join(other, _COMMON))
-    for module in {*_modules(layout), *_nested(layout, found.files)}:
+    # Which git directory a submodule has is said by its `.git`, a folder or a file.
+    nested = Nested(layout).places()
+    found.files.update(nested)
+    for module in {*_modules(layout), *nested, *filter(None, nested.values())}:
         found.config.update(os.path.join(module, name) for name in ("config", PER_TREE))
         found.files.update(os.path.join(module, "info", name) for name in _INFO)
         found.files.add(os.path.join(module, _COMMON))
@@ -131,13 +134,13 @@ def _own_places(layout: Layout) -> Iterator[str]:
 
 def _other_trees(layout: Layout, worktrees: str) -> Iterator[str]:
     """List the git directories of the repository's other working trees: we work there as well."""
-    folders = {layout.common_dir, *(os.path.join(worktrees, name) for name in _names(worktrees))}
-    yield from folders - {layout.git_dir}
+    yield from {layout.common_dir, *names(worktrees)} - {layout.git_dir}
 
 
-def _names(folder: str) -> list[str]:
+def names(folder: str) -> list[str]:
+    """List what is in a folder; nothing if it can't be listed."""
     try:
-        return os.listdir(folder)
+        return [os.path.join(folder, name) for name in os.listdir(folder)]
     except OSError:
         return []
 
@@ -163,19 +166,6 @@ def _modules(layout: Layout) -> Iterator[str]:
             yield here
             folders = [f for f in folders if os.path.basename(f) == "modules"]
         waiting += folders
-
-
-def _nested(layout: Layout, files: set[str]) -> Iterator[str]:
-    """List the git directories of submodules and of theirs, wherever they are.
-
-    `git add` runs `git status` in each of them, with that repository's configuration. Which one
-    that is says its `.git`, a folder or a file, which is put among the files to be watched.
-    """
-    for place, git_dir in Nested(layout).places().items():
-        files.add(place)
-        yield place
-        if git_dir is not None:
-            yield git_dir
 
 
 def _written(entry: _Entry) -> bytes:

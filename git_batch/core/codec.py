@@ -196,11 +196,9 @@ def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
     members = {member.value: member for member in kind}
 
     def read(value: Any) -> Any:
-        if type(value) is str and value in members:
-            return members[value]
         try:
-            return kind(value)
-        except ValueError:
+            return members[value]
+        except (KeyError, TypeError):  # of what is no text, too
             raise CodecError(f"{_shown(value)} is not a valid {kind.__name__}") from None
 
     return read

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from git_batch.repo.git import clean_environment, on_path
+from git_batch.repo.git import clean_environment
 from git_batch.repo.repository import Repository
 
 PRE_COMMIT, PREPARE, COMMIT_MSG, POST_COMMIT = (
@@ -33,6 +33,7 @@ MESSAGE = (PREPARE, COMMIT_MSG)
 class ClientHooks(Struct, frozen=True):
     """The person's commit hooks: where they lie, and how they are run."""
 
+    git: str
     directory: str
     bound: Mapping[str, str]
 
@@ -43,7 +44,7 @@ class ClientHooks(Struct, frozen=True):
 
     def argv(self, name: str, *args: str) -> tuple[str, ...]:
         """Give the command that runs a hook with git's own rules."""
-        return (on_path("git") or "git", "hook", "run", "--ignore-missing", name, "--", *args)
+        return (self.git, "hook", "run", "--ignore-missing", name, "--", *args)
 
     def environment(self, index: str, who: Mapping[str, str], at: datetime) -> dict[str, str]:
         """Give the whole environment of a hook, as `git commit` would.
@@ -68,7 +69,7 @@ def find(repo: Repository) -> ClientHooks:
     directory = os.path.join(
         repo.layout.top, _configured(repo) or f"{repo.layout.common_dir}/hooks"
     )
-    return ClientHooks(directory, _bound(repo))
+    return ClientHooks(repo.git.executable, directory, _bound(repo))
 
 
 def _bound(repo: Repository) -> dict[str, str]:

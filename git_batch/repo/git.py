@@ -149,6 +149,9 @@ class Git:
         directory: where commands run: the top of the working tree, or a bare repository.
         keep: names of variables to let through although they are dropped otherwise.
         hooks: leave `core.hooksPath` as the person has it, to ask git about their hooks.
+
+    Attributes:
+        executable: where it is.
     """
 
     def __init__(
@@ -160,9 +163,10 @@ class Git:
         bare: bool = False,
         hooks: bool = False,
     ) -> None:
-        executable = on_path("git")
+        executable = _on_path("git")
         if executable is None:
             raise GitError("'git' not found", "install git, or put it on PATH")
+        self.executable = executable
         self._directory, self._git_dir = directory, git_dir
         self._environment = without_git(os.environ, keep) | _QUIET
         if git_dir is not None:
@@ -307,7 +311,7 @@ class Git:
             raise GitError(f"can't run 'git {_short(args)}': {error.strerror or error}") from error
 
 
-def on_path(name: str) -> str | None:
+def _on_path(name: str) -> str | None:
     """Find a program; `shutil.which` would cost a hook two milliseconds of imports.
 
     Not where PATH means the current directory: that is the working tree, where a task may put one.

@@ -17,7 +17,7 @@ from git_batch.repo.git import Git
 from git_batch.repo.ledger import event_at
 from git_batch.repo.objects import ObjectReader, entries
 
-_NOT_READ = (GitError, RecordError, ValueError, RecursionError, AttributeError)
+_NOT_READ = (GitError, RecordError, ValueError, AttributeError)
 """What reading a note meets that holds anything else than what we write."""
 
 

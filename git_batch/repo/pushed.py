@@ -144,7 +144,7 @@ def _header(blob: bytes) -> tuple[str | None, bool]:
     """Read the lines of a header that tell which branch is meant, and whether the batch runs."""
     try:
         header = loads(blob.decode("utf-8"))
-    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
+    except ValueError:  # that it is not UTF-8 is one
         return None, False
     branch = header.get("branch")
     running = header.get("status") == BatchStatus.RUNNING

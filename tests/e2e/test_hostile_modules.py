@@ -16,9 +16,9 @@ from git_batch.repo import lineage
 from git_batch.repo.repository import Repository
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, everything, outcomes, task, write
+from tests.e2e.modules import with_module
 from tests.e2e.near import by_hand, near
 
-ALLOWED = ("-c", "protocol.file.allow=always")
 HOSTILE = {
     "an option as url": 'path = mod\n\turl = "--upload-pack=touch $MARK"',
     "a transport that runs": 'path = mod\n\turl = "ext::sh -c touch% $MARK"',
@@ -38,13 +38,7 @@ CASES = [
 @pytest.fixture
 def top(repo: Path, tmp_path: Path) -> Path:
     """Give a repository with a submodule that is there, in which git is to work by itself."""
-    other = tmp_path / "other"
-    git(tmp_path, "init", "-q", str(other))
-    (other / "f").write_text("f\n")
-    git(other, "add", ".")
-    git(other, "commit", "-qm", "f")
-    git(repo, *ALLOWED, "submodule", "-q", "add", str(other), "mod")
-    git(repo, "commit", "-qm", "module")
+    with_module(repo, tmp_path)
     for key in ("submodule.recurse", "fetch.recurseSubmodules"):
         git(repo, "config", key, "true")
     git(tmp_path, "clone", "-q", "--bare", str(repo), "remote.git")

@@ -12,10 +12,10 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, here, outcomes, task, tasks, write
+from tests.e2e.modules import ALLOWED, with_module
 from tests.e2e.near import near
 
 GO_ON = task("next", "echo n >src/next")
-ALLOWED = ("-c", "protocol.file.allow=always")
 PLANT = 'git config -f "$EVIL/config" core.fsmonitor "touch $MARK; false"'
 """What is run by whichever git reads that copy of a configuration."""
 
@@ -32,14 +32,7 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def module(repo: Path, tmp_path: Path) -> Path:
     """Give the repository a submodule `mod`."""
-    other = tmp_path / "other"
-    git(tmp_path, "init", "-q", str(other))
-    (other / "f").write_text("f\n")
-    git(other, "add", ".")
-    git(other, "commit", "-qm", "f")
-    git(repo, *ALLOWED, "submodule", "-q", "add", str(other), "mod")
-    git(repo, "commit", "-qm", "module")
-    return repo / "mod"
+    return with_module(repo, tmp_path)
 
 
 def planted(top: Path, mark: Path, plant: str, where: str) -> None:

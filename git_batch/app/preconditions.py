@@ -58,7 +58,7 @@ def on_branch(session: Session, branch: str, what: str) -> None:
     there = elsewhere(session.repo.git, name)
     where = "not checked out"
     if there is not None:
-        place = path_text(os.fsencode(there.path))
+        place = path_text(there.path)
         where = f"checked out in '{place}'" + (", and that is gone" if there.gone else "")
     raise PreconditionError(f"{what}, which is {where}", way_to(branch, there))
 

@@ -200,7 +200,7 @@ def _may_follow(session: Session, theirs: _Theirs, tip: Oid | None) -> tuple[byt
     place = elsewhere(session.repo.git, theirs.ref)
     if place is not None:
         raise PreconditionError(
-            f"'{branch}' is checked out in '{path_text(os.fsencode(place.path))}'",
+            f"'{branch}' is checked out in '{path_text(place.path)}'",
             "pull it there, where its files are",
         )
     return ()

@@ -25,14 +25,19 @@ def few_paths(paths: Sequence[bytes], most: int = 3) -> str:
     return few([path_text(path) for path in paths], most)
 
 
-def path_text(path: bytes) -> str:
-    """Write a path as git does: quoted when it holds anything that is not plain text."""
+def path_text(path: bytes | str) -> str:
+    """Write a path as git does: quoted when it holds anything that is not plain text.
+
+    Args:
+        path: its bytes, or what `os.fsdecode` makes of them.
+    """
+    raw = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
     try:
-        text = path.decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        return _quoted(path)
+        return _quoted(raw)
     if '"' in text or "\\" in text or not _is_plain(text):
-        return _quoted(path)
+        return _quoted(raw)
     return text
 
 

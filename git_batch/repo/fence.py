@@ -77,7 +77,7 @@ def shown(path: str, top: str) -> str:
 
 def named(path: str, top: str) -> str:
     """Name it to a person."""
-    return path_text(os.fsencode(shown(path, top)))
+    return path_text(shown(path, top))
 
 
 class Watch:

@@ -318,7 +318,7 @@ def _is_rules(path: bytes) -> bool:
 
 
 def _shown(name: str | bytes | None) -> str:
-    return path_text(os.fsencode(name or b"?"))
+    return path_text(name or b"?")
 
 
 def _last(path: bytes) -> bytes:

@@ -19,6 +19,9 @@ MORE = "..."
 """ASCII, as output may be: whoever reads with LC_ALL=C shall not get an error instead."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f]..)|.)")
+"""What follows a backslash in ASCII JSON; half of a pair of surrogates, alone, is the group."""
+
 _SAFE_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
 
 
@@ -65,12 +68,23 @@ def shell_word(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """Write JSON in ASCII, so it is valid in every locale and harmless on every terminal."""
+    """Write JSON in ASCII, so it is valid in every locale and harmless on every terminal.
+
+    A byte that is no UTF-8 (in the name of a folder, say) is half of a pair of surrogates in
+    Python. Such a half is no character for most readers of JSON; it is written visibly.
+    """
     import json  # the text of `status` does not need it, and must be fast
 
     import msgspec.json  # the other one indents in Python: three times as long
 
-    return msgspec.json.format(json.dumps(value), indent=2).replace("\x7f", "\\u007f")
+    text = json.dumps(value)
+    if "\\ud" in text:
+        text = _ESCAPES.sub(_whole, text)
+    return msgspec.json.format(text, indent=2).replace("\x7f", "\\u007f")
+
+
+def _whole(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else "\\\\" + match[1]
 
 
 def _unless_layout(match: re.Match[str]) -> str:

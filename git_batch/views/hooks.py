@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
+from git_batch.core.naming import path_text
 from git_batch.views.common import VERSION, rows
 from git_batch.views.escape import one_line
 
@@ -64,7 +65,7 @@ def put_text(done: Mapping[str, Enum]) -> str:
 def place_text(place: Place) -> str:
     """Say where git looks for hooks."""
     set_by = f" (core.hooksPath, {place.scope})" if place.configured is not None else ""
-    return f"git looks for hooks in '{one_line(place.directory)}'{set_by}"
+    return f"git looks for hooks in '{path_text(place.directory)}'{set_by}"
 
 
 def hooks_text(standing: Standing) -> str:

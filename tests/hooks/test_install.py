@@ -46,6 +46,15 @@ def test_older_version_is_brought_up_to_date(repo: Path) -> None:
     assert contents(repo / ".git/hooks") == before
 
 
+def test_a_folder_that_is_no_utf8_made_the_status_of_hooks_no_json(
+    repo: Path, tmp_path: Path
+) -> None:
+    folder = repo.rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    hooks(folder, "install")
+    assert active(folder) == ALL
+    assert f"'\"{tmp_path}/caf\\351/.git/hooks\"'" in hooks(folder, "status")
+
+
 def plain(hook: Path) -> None:
     write_hook(hook)
 

@@ -82,16 +82,44 @@ def test_json_is_ascii_and_reads_back() -> None:
     assert json.loads(text) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\ud800", "\\ud800"),
+        ("caf\udce9/x", "caf\\udce9/x"),
+        ("\udce9\udce9", "\\udce9\\udce9"),
+        ("\ud800\ud83c\udf89", "\\ud800🎉"),
+        ("🎉\udf89\\", "🎉\\udf89\\"),
+        ("\\ud800", "\\ud800"),
+        ("\\\udcff\n", "\\\\udcff\n"),
+    ],
+)
+def test_half_a_pair_of_surrogates_ended_json_with_an_error(text: str, shown: str) -> None:
+    assert json.loads(json_text({text: [text]})) == {shown: [shown]}
+
+
+@given(st.text(st.sampled_from("\\udcff89a\ud800\udbff\udc00\udfff🎉\n")) | ANY)
+def test_json_is_read_by_who_knows_no_half_characters(text: str) -> None:
+    characters = json.loads(json.dumps(text))  # two halves side by side are one
+    shown = characters.encode("utf-8", "backslashreplace").decode()
+    assert json.loads(json_text(text)) == shown
+
+
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | NUMBERS | ANY | st.sampled_from(TaskStatus),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | NUMBERS
+        | st.text()
+        | st.sampled_from(TaskStatus),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.lists(inner, max_size=3).map(tuple)
-            | st.dictionaries(ANY, inner, max_size=3)
+            | st.dictionaries(st.text(), inner, max_size=3)
         ),
     )
 )

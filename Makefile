@@ -102,8 +102,12 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest --quiet -n auto $(ARGS)
 
 # The later -m replaces the one in pyproject.toml. Half an hour for each test instead of a minute.
+# Hypothesis tries examples that nobody has tried, see tests/tries.py.
+LONG = $(BIN)/python -m pytest --quiet --timeout 1800 --hypothesis-profile search
 test-long: $(STAMP)
-	@$(BIN)/python -m pytest --quiet -m long --timeout 1800 $(ARGS)
+	@$(LONG) -m long $(ARGS)
+	@echo '== search'
+	@$(LONG) -n auto tests/core tests/views tests/repo/test_scope_against_git.py
 
 format: $(STAMP)
 	@$(BIN)/ruff check --quiet --select I --fix .

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 
 import pygit2
 import pytest
+from hypothesis import settings
 from pygit2.enums import ConfigLevel
+
+from tests import tries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+settings.load_profile(tries.SAME)  # `make test-long` names the other one
 
 # Before anybody imports them: the tests of the commands share them with those of the processes.
 pytest.register_assert_rewrite(

@@ -14,7 +14,7 @@ from git_batch.core.ids import TaskId
 from git_batch.core.model import Agenda, TaskRecord
 from git_batch.core.standing import TaskStatus
 from tests.chance import random_plan
-from tests.core.test_properties import some
+from tests.tries import tries
 from tests.world import plan, task
 
 CHAIN = Graph(plan(task("a"), task("b", "a"), task("c", "b"), task("d")))
@@ -105,7 +105,7 @@ def test_the_task_in_flight_is_in_no_set_and_holds_nobody_up() -> None:
     )
 
 
-@some
+@tries(40)
 @given(st.integers(0, 2**32))
 def test_placing_tasks_one_by_one_gives_what_building_at_once_gives(seed: int) -> None:
     dice = random.Random(seed)

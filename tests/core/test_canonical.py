@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
@@ -19,6 +19,7 @@ from git_batch.core.model import Budget, Command, Plan, Task
 from git_batch.core.standing import OnEmpty
 from git_batch.core.values import replace
 from git_batch.errors import RecordError
+from tests.tries import tries
 
 INTENTS = {hashlib.sha256(text).hexdigest(): text for text in (b"", b"Do it.\n", b"\xff\0")}
 
@@ -83,7 +84,7 @@ def small(**changes: Any) -> Plan:
     return Plan(slug="s", title="S", tasks=(Task(**{**base, **changes}),))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@tries(40, allow=[HealthCheck.too_slow])
 @given(plans())
 def test_a_plan_survives_and_its_form_is_stable(plan: Plan) -> None:
     toml = to_toml(plan)
@@ -94,7 +95,7 @@ def test_a_plan_survives_and_its_form_is_stable(plan: Plan) -> None:
         assert b"[[task]]\n" + task_toml(task) in toml
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@tries(40, allow=[HealthCheck.too_slow])
 @given(plans(), st.data())
 def test_every_field_changes_the_digest(plan: Plan, data: st.DataObject) -> None:
     before = digest(to_toml(plan))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.core.tip import Header, Totals
 from git_batch.core.toml import loads
 from tests.core.facts import HOSTILE_BYTES, HOSTILE_TEXTS, any_event, values
-from tests.core.test_properties import some
+from tests.tries import tries
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 KINDS = (InFlight, TaskRecord, Authorization, Attempt, Budget, Totals, Header, Receipt)
@@ -31,7 +31,7 @@ def through_toml(value: object) -> dict[str, Any]:
     return loads(tomli_w.dumps(encode(value)))
 
 
-@settings(some, max_examples=60)
+@tries(60)
 @given(any_event())
 def test_every_event_survives_toml(event: ev.Event) -> None:
     assert decode(type(event), through_toml(event)) == event
@@ -39,7 +39,7 @@ def test_every_event_survives_toml(event: ev.Event) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_fact_of_the_record_survives_toml(kind: type) -> None:
-    @settings(some, max_examples=10)
+    @tries(10)
     @given(values(kind))
     def check(value: object) -> None:
         assert decode(kind, through_toml(value)) == value

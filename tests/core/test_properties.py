@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core import agenda as agendas
@@ -18,6 +18,7 @@ from git_batch.core.model import BatchState, Budget
 from git_batch.core.standing import FREE, BatchStatus, Outcome, TaskStatus
 from git_batch.core.values import replace
 from tests.chance import random_budget, random_decision, random_plan, random_script
+from tests.tries import tries
 from tests.world import (
     MOST_STEPS,
     PERSON,
@@ -28,7 +29,6 @@ from tests.world import (
 )
 
 seeds = st.integers(0, 2**32)
-some = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def make(seed: int, most: int = 12) -> tuple[random.Random, World]:
@@ -52,7 +52,7 @@ def dependencies_of(world: World, name: TaskId) -> set[TaskId]:
     return {graph.ids[i] for i in graph.dependencies[graph.index[name]]}
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_every_run_ends_and_the_totals_always_add_up(seed: int) -> None:
     dice, world = make(seed)
@@ -71,7 +71,7 @@ def test_every_run_ends_and_the_totals_always_add_up(seed: int) -> None:
     assert (state.reason, bool(state.next_action)) != ("", False)
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_the_agenda_kept_step_by_step_is_the_one_built_from_scratch(seed: int) -> None:
     dice, world = make(seed)
@@ -86,7 +86,7 @@ def test_the_agenda_kept_step_by_step_is_the_one_built_from_scratch(seed: int) -
     assert world.log
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_a_task_runs_only_when_all_it_needs_is_done(seed: int) -> None:
     dice, world = make(seed)
@@ -105,7 +105,7 @@ def test_a_task_runs_only_when_all_it_needs_is_done(seed: int) -> None:
     assert world.log
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_a_task_is_never_tried_more_often_than_its_plan_allows_for_each_enrollment(
     seed: int,
@@ -127,7 +127,7 @@ def test_a_task_is_never_tried_more_often_than_its_plan_allows_for_each_enrollme
     person_goes_on(dice, world)
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_the_task_that_is_enrolled_is_always_the_first_one_that_could_be(seed: int) -> None:
     dice, world = make(seed)
@@ -181,7 +181,7 @@ def crashed_everywhere(seed: int, *, rerun: int) -> None:
         assert one_commit_each(world)
 
 
-@settings(some, max_examples=80)
+@tries(80)
 @given(seeds)
 def test_the_state_of_a_run_is_the_replay_of_its_events_whoever_asks_it_to_stop(seed: int) -> None:
     """Also of one that goes on after another had died with a wish to stop that it knew of."""
@@ -217,7 +217,7 @@ def one_commit_each(world: World) -> bool:
     return len(set(names)) == len(names) and recorded == set(world.commits)
 
 
-@settings(some, max_examples=20)
+@tries(20)
 @given(seeds)
 def test_a_run_cut_after_any_event_comes_to_the_same_end_with_each_task_committed_once(
     seed: int,
@@ -225,13 +225,13 @@ def test_a_run_cut_after_any_event_comes_to_the_same_end_with_each_task_committe
     crashed_everywhere(seed, rerun=1)
 
 
-@settings(some, max_examples=8)
+@tries(8)
 @given(seeds)
 def test_a_run_that_is_cut_again_while_it_recovers_comes_to_the_same_end(seed: int) -> None:
     crashed_everywhere(seed, rerun=DEATHS - 1)  # once more, and the task is parked
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_interruptions_use_up_no_attempt_and_change_no_outcome(seed: int) -> None:
     dice = random.Random(seed)
@@ -256,7 +256,7 @@ def test_interruptions_use_up_no_attempt_and_change_no_outcome(seed: int) -> Non
     assert essence(world.run()) == expected
 
 
-@some
+@tries(40)
 @given(seeds, st.integers(0, 60), st.booleans())
 def test_no_commit_is_made_after_somebody_moved_the_branch(
     seed: int, when: int, broken: bool
@@ -279,7 +279,7 @@ def test_no_commit_is_made_after_somebody_moved_the_branch(
         assert len(world.log) == events
 
 
-@some
+@tries(40)
 @given(seeds)
 def test_dependents_of_a_parked_task_never_run_while_it_is_parked(seed: int) -> None:
     _, world = make(seed)

@@ -9,7 +9,7 @@ import string
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from git_batch.core import entries, reading, record, trailers
@@ -23,7 +23,8 @@ from git_batch.core.values import replace
 from git_batch.errors import RecordError
 from tests.core.facts import HOSTILE_TEXTS, values
 from tests.core.test_machine import ends
-from tests.core.test_properties import make, person_goes_on, seeds, some
+from tests.core.test_properties import make, person_goes_on, seeds
+from tests.tries import tries
 from tests.world import PERSON, START, World, plan, task
 
 HEADERS = (ev.Created, ev.Authorized, ev.Decided, ev.Closed)
@@ -48,7 +49,7 @@ SETTLED = render(next(e for e in RUN.events if isinstance(e, ev.Settled)))
 
 @pytest.mark.parametrize("kind", list(ev.KINDS), ids=lambda kind: kind.__name__)
 def test_every_event_survives_its_commit_message(kind: type[ev.Event]) -> None:
-    @settings(some, max_examples=8)
+    @tries(8)
     @given(values(kind))
     def check(event: ev.Event) -> None:
         message = render(event)
@@ -59,7 +60,7 @@ def test_every_event_survives_its_commit_message(kind: type[ev.Event]) -> None:
     check()
 
 
-@settings(some, max_examples=15)
+@tries(15)
 @given(values(InFlight))
 def test_the_task_in_flight_survives_every_commit_message(flight: InFlight) -> None:
     message = render(RUN.events[0], replace(RUN.current, in_flight=flight))
@@ -146,7 +147,7 @@ class Notes:
         assert entry.event == event
 
 
-@settings(some, max_examples=8)
+@tries(8)
 @given(seeds)
 def test_the_newest_event_header_and_notes_give_the_state_that_all_events_give(seed: int) -> None:
     dice, world = make(seed, 7)
@@ -238,7 +239,7 @@ def test_a_message_that_is_cut_anywhere_is_refused_or_still_whole() -> None:
             assert length > SETTLED.index(b"Batch-Step")
 
 
-@settings(some, max_examples=120)
+@tries(120)
 @given(seeds)
 def test_a_mutated_message_is_read_or_refused_and_nothing_else(seed: int) -> None:
     dice = random.Random(seed)
@@ -251,7 +252,7 @@ def test_a_mutated_message_is_read_or_refused_and_nothing_else(seed: int) -> Non
     parses_or_refuses(bytes(message))
 
 
-@settings(some, max_examples=50)
+@tries(50)
 @given(st.binary(max_size=80), st.sampled_from([reading.parse_header, record.parse_note]))
 def test_any_bytes_are_read_as_a_note_or_refused_and_nothing_else(
     blob: bytes, parse: Callable[[bytes], object]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core import trailers
-from tests.core.test_properties import some
 from tests.trailer_corpus import OURS, TEXTS, written
+from tests.tries import tries
 
 
 def test_whatever_the_body_says_the_block_is_ours_and_nothing_else() -> None:
@@ -16,7 +16,7 @@ def test_whatever_the_body_says_the_block_is_ours_and_nothing_else() -> None:
         assert trailers.block(written(text)) == OURS, name
 
 
-@settings(some, max_examples=120)
+@tries(120)
 @given(
     st.lists(
         st.sampled_from(

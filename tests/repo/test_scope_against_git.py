@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from git_batch.core.scope import Scope, check_glob
+from tests.tries import tries
 
 NAMES = ["a", "b", "ab", "aab", "abab", "A", "-", "]", "[a]", "*", "**", "?", "a\\", "\\*", ".a",
          "ü", "a b", "a.b", "{a}", "^", "!", "é~", "1", "z_"]  # fmt: skip
@@ -57,11 +58,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(
-    max_examples=120,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
-)
+@tries(120, allow=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
 @given(names=st.sets(paths, min_size=5, max_size=60), globs=st.lists(patterns, max_size=6))
 def test_scope_matches_exactly_what_git_lists(
     repository: Path, names: set[str], globs: list[str]

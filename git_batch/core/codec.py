@@ -160,10 +160,10 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 def _expect(value: Any, *kinds: type) -> Any:
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return value
-    raise CodecError(f"{_shown(value)} is not {' or '.join(k.__name__ for k in kinds)}")
+    raise CodecError(f"{shown(value)} is not {' or '.join(k.__name__ for k in kinds)}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Write a value as a message names it: of one that fills the screen only the beginning."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
@@ -189,7 +189,7 @@ def _oid(value: Any) -> Oid:
     """Read an object's id, or the empty one: nothing else may reach git as a name."""
     if not _expect(value, str) or OID.match(value):
         return Oid(value)
-    raise CodecError(f"{_shown(value)} is not an object id")
+    raise CodecError(f"{shown(value)} is not an object id")
 
 
 def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
@@ -199,7 +199,7 @@ def _enum(kind: type[Enum]) -> Callable[[Any], Any]:
         try:
             return members[value]
         except (KeyError, TypeError):  # of what is no text, too
-            raise CodecError(f"{_shown(value)} is not a valid {kind.__name__}") from None
+            raise CodecError(f"{shown(value)} is not a valid {kind.__name__}") from None
 
     return read
 

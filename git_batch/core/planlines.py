@@ -126,11 +126,10 @@ def line_index(text: str) -> dict[Path, int]:
             key, begin = None, end
         elif key is None and kind == "=":
             key = (*table, *_parts(text[begin:start]))
-            lines.setdefault(key, line)
+            _note(lines, key, line)
         elif key is None and kind == "[" and (header := _HEADER.match(text, start)):
             key = table = _enter(_parts(header[2]), header[1] == "[[", counts)
-            lines.setdefault(table, line)
-            lines.setdefault(table[:-1], line)  # of an array of tables: its first one's line
+            _note(lines, table, line)
             depth = 1
         elif kind in "[{":
             depth += 1
@@ -140,6 +139,13 @@ def line_index(text: str) -> dict[Path, int]:
         elif kind == "," and depth == 1:
             item, fresh = item + 1, True
     return lines
+
+
+def _note(lines: dict[Path, int], path: Path, line: int) -> None:
+    """Note where a path begins, and each table above it that is first named here."""
+    while path not in lines:
+        lines[path] = line
+        path = path[:-1]
 
 
 def _line_of(lines: dict[Path, int], path: Path) -> int:

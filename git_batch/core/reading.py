@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from git_batch.core import trailers
 from git_batch.core.claims import Seen
-from git_batch.core.codec import CodecError, decode
+from git_batch.core.codec import CodecError, decode, shown
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.model import InFlight
 from git_batch.core.tip import Header, Tip, Totals
@@ -101,7 +101,11 @@ def parse_header(blob: bytes, of: BatchId | None = None) -> Header:
     header = decoded(lambda: decode(Header, table), "the header")
     named = header.batch_id
     if not BATCH_ID.match(named) or header.slug != slug_of(named) or of not in (None, named):
-        raise RecordError(f"the header of the record names batch '{named}', slug '{header.slug}'")
+        other = f"not '{of}'" if of else "no batch"
+        raise RecordError(
+            "the header of the record can't be right: "
+            f"batch_id: {shown(named)}, whose slug is {shown(header.slug)}, is {other}"
+        )
     return header
 
 

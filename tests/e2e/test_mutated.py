@@ -196,7 +196,10 @@ def test_what_went_wrong_a_record_that_calls_itself_by_another_name_was_gone_on_
     for command in ("status", "resume", "skip"):
         args = (command, "two") if command == "skip" else (command,)
         done = near(top, *args, status=3)
-        assert f"the record of '{batch}' can't be read: the header of the record names" in done.err
+        assert (
+            f"the record of '{batch}' can't be read: the header of the record can't be right"
+            in done.err
+        )
     after = everything(top)
     assert {path for path in after if path not in before} <= {".git/batch/run.lock"}, "no new file"
 

@@ -53,7 +53,7 @@ RUNS = 5.0
 NAMED = re.compile(
     rf"""{re.escape(PLAN)}:\d+:\ | {re.escape(PLAN)}:\ .*'\w+'\ is\ missing  # file and line, or key
     | config\ line\ \d+\ in\ file | '[a-z0-9]+\.[a-zA-Z.]+'                 # git's, by line or key
-    | can't\ say\ what\ '/.*\ is:\ fatal:\ .*'[^']+'                            # git's, of a path
+    | can't\ say\ what\ '/.*\ is:\ fatal:\ .*'[^']+(?:'|\Z)  # git's, of a path; it cuts at 4 KB
     | \.git/batch/[\w./-]+                                                  # one of our files
     | \bdemo-[a-z0-9]{{6}}\b | '{BRANCH}'                                    # batch or branch
     | \b[0-9a-f]{{10,40}}\b                                                 # commit, or object""",

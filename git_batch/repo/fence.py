@@ -39,6 +39,7 @@ from git_batch.repo.gitlinks import Nested, listed
 from git_batch.repo.index import parents
 from git_batch.repo.indexfile import copy_whole, is_spoilt
 from git_batch.repo.known import ABSENT, FOLDER, Known, read_state, walk
+from git_batch.repo.othertrees import entries
 from git_batch.repo.reflist import is_value, place_of
 from git_batch.repo.repository import Repository
 from git_batch.repo.wholefile import folder_of_ours, write_anew
@@ -124,6 +125,16 @@ class Watch:
         """Tell whether a path is the entry of a linked working tree."""
         assert self._survey is not None
         return os.path.dirname(path) == self._survey.worktrees
+
+    def reads(self, path: str) -> bool:
+        """Tell whether git reads a path in this working tree, as far as is noted of what it does.
+
+        It need not be there: a hook may have been any file in the folder of hooks.
+        """
+        assert self._survey is not None
+        if path in surveying.of_others(self._repo.layout):
+            return False
+        return path in self._known or any(_below(path, f) for f in self._survey.folders)
 
     def change(self, path: str) -> str:
         """Say in a word what became of a changed path."""
@@ -255,7 +266,7 @@ class Watch:
         for path in [path for path, state in found.items() if state.kind == "link"]:
             target = os.path.realpath(path)
             found.setdefault(target, read_state(target, now, known.get(target)))
-        for path in surveying.names(self._survey.worktrees):
+        for path in entries(os.path.dirname(self._survey.worktrees)):
             found[path] = FOLDER
         return found
 

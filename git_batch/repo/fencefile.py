@@ -1,6 +1,7 @@
 """What the fence knows, on disk as well: for whoever takes up a run that was killed.
 
-Four files in our scratch directory, for this working tree alone:
+Four files in our scratch directory, written for this working tree; a run that was killed there is
+looked at from the others, too (`app/elsewhere`):
 
 * `fence.state`: every watched path as it was noted (`known`), what is watched (`surveying`) and
   where. Written only when it is not what was written last, as a new file that is renamed in, and

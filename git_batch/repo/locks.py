@@ -26,7 +26,7 @@ from git_batch.core.codec import decode
 from git_batch.core.ids import BATCH_ID, BatchId
 from git_batch.errors import LockedError
 from git_batch.repo.reflist import is_racy
-from git_batch.repo.repository import Repository
+from git_batch.repo.repository import Layout, Repository
 
 LOCK_NAME = "run.lock"
 """Of the lock that whoever runs a batch in a working tree has open, and nobody else."""
@@ -194,7 +194,12 @@ def run_locks(repo: Repository, batch: BatchId | None) -> tuple[str, ...]:
 
 def live(repo: Repository) -> Holder | None:
     """Say who runs something in this working tree now; makes no directory of ours."""
-    return holder(os.path.join(repo.layout.scratch, LOCK_NAME))
+    return live_in(repo.layout)
+
+
+def live_in(layout: Layout) -> Holder | None:
+    """Say who runs something in a working tree of which only the git directory need be known."""
+    return holder(os.path.join(layout.scratch, LOCK_NAME))
 
 
 def refuse_live(repo: Repository) -> None:

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from git_batch.repo import operations
 from git_batch.repo.git import failure
 from git_batch.repo.gitlinks import Nested
+from git_batch.repo.othertrees import WORKTREES, git_dirs
 from git_batch.repo.repository import Layout, Repository
 
 HOOKS_MOST = 1000
@@ -25,7 +26,8 @@ _COMMON = "commondir"
 PER_TREE = "config.worktree"
 """In a git directory: the configuration of its working tree alone."""
 
-_INFO = ("attributes", "exclude", "grafts", "sparse-checkout")
+_SPARSE = "sparse-checkout"
+_INFO = ("attributes", "exclude", "grafts", _SPARSE)
 _PERSONAL = ("system", "global")
 _PATHS = ("core.excludesfile", "core.attributesfile")
 
@@ -76,8 +78,8 @@ def survey(repo: Repository) -> Survey:
         found.files.update(os.path.join(folder, "info", name) for name in _INFO)
     found.files.update(_own_places(layout))
     found.files.update(operations.places(layout.git_dir))
-    found.worktrees = os.path.join(layout.common_dir, "worktrees")
-    for other in _other_trees(layout, found.worktrees):
+    found.worktrees = os.path.join(layout.common_dir, WORKTREES)
+    for other in git_dirs(layout):  # we work there as well
         found.config.add(os.path.join(other, PER_TREE))
         found.files.add(os.path.join(other, _COMMON))
     # Which git directory a submodule has is said by its `.git`, a folder or a file.
@@ -132,17 +134,10 @@ def _own_places(layout: Layout) -> Iterator[str]:
         yield os.path.join(layout.top, ".git")
 
 
-def _other_trees(layout: Layout, worktrees: str) -> Iterator[str]:
-    """List the git directories of the repository's other working trees: we work there as well."""
-    yield from {layout.common_dir, *names(worktrees)} - {layout.git_dir}
-
-
-def names(folder: str) -> list[str]:
-    """List what is in a folder; nothing if it can't be listed."""
-    try:
-        return [os.path.join(folder, name) for name in os.listdir(folder)]
-    except OSError:
-        return []
+def of_others(layout: Layout) -> set[str]:
+    """Name the files of other working trees that have a say there, and none here."""
+    names = (PER_TREE, _COMMON, os.path.join("info", _SPARSE))
+    return {os.path.join(other, name) for other in git_dirs(layout) for name in names}
 
 
 def _home() -> str:

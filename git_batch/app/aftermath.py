@@ -7,7 +7,9 @@ takes the run lock and then has git read the working tree, under that lock. So d
 `pull`, `hooks` where it tries them, and `verify` before a signature is looked at, since the
 configuration says by what program. What asks git only for objects and refs (`status`, `report`,
 `show`, `prune`, `recover`, `abandon`, …) runs nothing that can be planted, and is not kept from it:
-its git asks no other repository then, as it would of itself for an object that is missing.
+its git asks no other repository then, as it would of itself for an object that is missing. What a
+run that was killed in another working tree left is looked at as well (`elsewhere`): after what was
+left here, since what is put back here may be what was not as it was there.
 
 * Nothing differs: nothing is said.
 * Something differs: the task did it, or a person after the crash; nobody can tell. So nothing is
@@ -35,10 +37,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from git_batch.app import elsewhere
+from git_batch.app.killedrun import LISTED, KilledRun
 from git_batch.app.requests import ResumeRequest
-from git_batch.core.ids import BATCH_ID, Oid
+from git_batch.core.ids import Oid
 from git_batch.core.naming import few, few_paths
-from git_batch.core.scope import Scope
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
@@ -54,7 +57,6 @@ from git_batch.run import descendants, group
 _ROUNDS = 3
 """A folder that is in its place again may lack what was in it."""
 
-_LISTED = 20
 _ORPHAN_GRACE = 5.0
 _ORPHAN_ROUNDS = 20
 """How often what `--kill-orphans` ends may turn out to have left children."""
@@ -131,6 +133,7 @@ def settle(repo: Repository, note: Note, ways: Ways = Ways()) -> None:
         # Also where there is nothing: of whose attempt it was, the run tells which refs moved.
         case.tell(case.take_back(), note)
     fencefile.settle(repo.layout)
+    elsewhere.refuse(repo)
     repo.git.go_out()
 
 
@@ -140,6 +143,22 @@ def refuse(repo: Repository) -> None:
     Raises:
         PreconditionError: as of `take_up`.
     """
+    _refuse_here(repo)
+    elsewhere.refuse(repo)
+
+
+def refuse_unless_live(repo: Repository) -> None:
+    """Refuse what `refuse` does; of a run that is at work here nothing: it compares by itself.
+
+    Raises:
+        PreconditionError: as of `take_up`.
+    """
+    if not live(repo):
+        _refuse_here(repo)
+    elsewhere.refuse(repo)
+
+
+def _refuse_here(repo: Repository) -> None:
     try:
         case = _case(repo, Ways())
     except fencefile.UnusableError:
@@ -149,18 +168,12 @@ def refuse(repo: Repository) -> None:
         raise case.refusal(left, Ways())
 
 
-def refuse_unless_live(repo: Repository) -> None:
-    """Refuse what `refuse` does, unless a run is at work here: that one compares by itself.
-
-    Raises:
-        PreconditionError: as of `take_up`.
-    """
-    if not live(repo):
-        refuse(repo)
-
-
 def may_be_planted(repo: Repository) -> bool:
     """Say whether git might run here what a task planted, a live run's or a killed one's."""
+    return _may_be_planted_here(repo) or elsewhere.is_planted(repo)
+
+
+def _may_be_planted_here(repo: Repository) -> bool:
     if live(repo):
         return is_armed(repo.layout)
     try:
@@ -188,7 +201,7 @@ def no_orphans(lock: Path, mark: str, ways: Ways) -> None:
             break
         alive = _living(lock, mark, patience=0)
     if alive:
-        named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:_LISTED])
+        named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:LISTED])
         raise PreconditionError(
             f"processes of an earlier run are still alive:\n{named}",
             f"wait until they end, or end them: {ways.again_without_orphans()}",
@@ -210,19 +223,14 @@ def _living(lock: Path, mark: str, *, patience: float) -> list[descendants.Lefto
     return descendants.living(lock, mark, members)
 
 
-class _Case(Struct, frozen=True):
-    """A run that was killed while a command ran."""
+class _Case(KilledRun, frozen=True):
+    """A run that was killed here."""
 
     repo: Repository
-    armed: fencefile.Armed
-    watch: Watch
 
     def differing(self) -> list[str]:
         """List the paths that are not as they were, folders before what is in them."""
-        scope = Scope(self.armed.scope)
-        found = [path for path in self.watch.changed() if not self.watch.is_linked_tree(path)]
-        hooks = {path: self.watch.hook_in_tree(path) for path in found}
-        found = [p for p in found if (hook := hooks[p]) is None or not scope.match(hook)]
+        found = self.changed()
         if self.armed.branch and self.watch.head_is_broken():
             found.append(os.path.join(self.repo.layout.git_dir, "HEAD"))
         if self._index_differs():
@@ -256,7 +264,7 @@ class _Case(Struct, frozen=True):
         """Take what is there as the person's; tell it."""
         copies = self.watch.copy_known(found)
         where = f"; what they were is in '{self._shown(copies)}'" if copies else ""
-        named = few([self._shown(path) for path in found], _LISTED)
+        named = few([self._shown(path) for path in found], LISTED)
         self.tell([f"a person kept as they are: {named}{where}"], note)
 
     def take_back(self) -> list[str]:
@@ -271,20 +279,15 @@ class _Case(Struct, frozen=True):
         scanner.person.recover(scanner.private)
         found = scanner.take_back(Oid(asked.stdout.decode().strip()))
         why = "staged though accepted as untracked, so taken out of the index again"
-        return [f"{why}: {few_paths(found, _LISTED)}"] if found else []
+        return [f"{why}: {few_paths(found, LISTED)}"] if found else []
 
     def refusal(self, found: Sequence[str], ways: Ways) -> PreconditionError:
         """Name what differs, and the ways out."""
-        armed, copies = self.armed, self.watch.copy_known(found)
-        known = bool(armed.task) and BATCH_ID.match(armed.batch) is not None
-        whose = f"'{armed.task}' of batch '{armed.batch}'" if known else "a task"
-        lines = [f"\t{self._shown(p)} ({self.watch.change(p)})" for p in found[:_LISTED]]
-        if len(found) > _LISTED:
-            lines.append(f"\t… and {len(found) - _LISTED} more")
-        resume = partial(ways.again, batch=armed.batch if known else None)
+        copies = self.watch.copy_known(found)
+        resume = partial(ways.again, batch=self.batch)
         return PreconditionError(
-            f"a run was killed while {whose} ran, and since then these are not what they were; "
-            "git may run what stands in them:\n" + "\n".join(lines),
+            f"a run was killed while {self.whose} ran, and since then these are not what they "
+            f"were; git may run what stands in them:\n{self.listing(found, self.repo.layout.top)}",
             *([f"what they were is in '{self._shown(copies)}'"] if copies else []),
             *self._back(found, resume),
             f"or take what is there now as yours: {resume('--keep-changes')}",
@@ -304,11 +307,11 @@ class _Case(Struct, frozen=True):
         for line in said:
             note(line)
         armed = self.armed
-        more = [f"and {len(said) - _LISTED} more"] if len(said) > _LISTED else []
+        more = [f"and {len(said) - LISTED} more"] if len(said) > LISTED else []
         before = fencefile.told(self.repo.layout)
         same = before and (before.task, before.attempt) == (armed.task, armed.attempt)
         earlier = [before.said] if before and same and before.said else []
-        text = "; ".join([*earlier, *said[:_LISTED], *more])
+        text = "; ".join([*earlier, *said[:LISTED], *more])
         found = fencefile.Found(armed.batch, armed.task, armed.attempt, text)
         fencefile.tell(self.repo.layout, found)
 
@@ -330,7 +333,7 @@ def _case(repo: Repository, ways: Ways) -> _Case | None:
     standing = fencefile.load(repo.layout)
     # Where things are is what was noted: the configuration may say otherwise by now.
     there = Repository(standing.layout)
-    return _Case(there, armed, Watch(there, standing))
+    return _Case(armed, Watch(there, standing), there)
 
 
 def _found(start: str, environ: Mapping[str, str]) -> Layout | None:

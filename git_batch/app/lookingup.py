@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from git_batch.core.ids import BATCH_ID, TASK_ID, BatchId, Oid, TaskId
 from git_batch.core.standing import TaskStatus
-from git_batch.repo.armed import is_armed
+from git_batch.repo.armed import is_suspect
 from git_batch.repo.lookup import noted
 from git_batch.repo.repository import Repository
 
@@ -32,7 +32,7 @@ def at_once(text: str, start: str = ".") -> Found | None:
     if not TASK_ID.match(name) or (batch and not BATCH_ID.match(batch)):
         return None
     repo = Repository.open(start)
-    if is_armed(repo.layout):
+    if is_suspect(repo.layout):
         return None  # how git may be asked then is for a session to say
     answers = noted(repo.git, TaskId(name), BatchId(batch) if batch else None)
     if answers is None or len(answers) != 1 or answers[0].state != TaskStatus.COMMITTED:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from git_batch.core.ids import BATCH_ID, BatchId, slug_of
 from git_batch.errors import BatchError, PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
-from git_batch.repo.armed import is_armed
+from git_batch.repo.armed import is_suspect
 from git_batch.repo.here import here
 from git_batch.repo.locks import LOCK_NAME
 from git_batch.repo.repository import Repository, discover
@@ -53,7 +53,7 @@ class Session:
 def open_session(start: str = ".", note: Callable[[str], None] = _nowhere) -> Session:
     """Open the repository that a directory belongs to."""
     repo = Repository.open(start)
-    if is_armed(repo.layout):
+    if is_suspect(repo.layout):
         from git_batch.app import aftermath  # rarely needed; it imports libgit2
 
         if aftermath.may_be_planted(repo):

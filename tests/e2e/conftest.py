@@ -50,6 +50,14 @@ def killer() -> Iterator[Killer]:
 
 
 @pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a file that whatever is planted makes; tasks know it as $MARK."""
+    path = tmp_path / "mark"
+    monkeypatch.setenv("MARK", str(path))
+    return path
+
+
+@pytest.fixture
 def scene(place: Path) -> Scene:
     """Give the repository of the harness, to be copied for each kill."""
     return scenes.make(place / "origin")

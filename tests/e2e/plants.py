@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+
+from git_batch.repo.here import git_dir_above
+from tests.e2e.job import batch
+from tests.e2e.scene import eventually
 
 PLANTS = {
     "fsmonitor": 'git config core.fsmonitor "touch $MARK; false"',
@@ -62,6 +67,26 @@ PLANTS = {
     "another top": 'git config core.worktree "$PWD/src"',
 }
 """Shell commands; whatever of it is run makes the file `$MARK`."""
+
+
+def killer(plant: str) -> str:
+    """Write a command that plants something and kills its runner, the first time that it runs."""
+    return (
+        f'if ! [ -e "$MARK.once" ]; then : >"$MARK.once"; echo half >src/c; {plant}\n'
+        "kill -9 $PPID; exit; fi; echo c >src/c"
+    )
+
+
+def killed(top: Path, *args: str) -> None:
+    """Run what ends by such a command; wait until that has ended as well."""
+    batch(top, *args, status=-9)
+    eventually(lambda: not at_work(top), "the task has ended")
+
+
+def at_work(top: Path) -> bool:
+    """Tell whether a process of a task holds the lock of a working tree."""
+    lock = Path(git_dir_above(str(top)) or "", "batch/tree.lock")
+    return subprocess.run(["flock", "-n", str(lock), "true"]).returncode != 0
 
 
 def settings(repo: Path) -> dict[str, bytes]:

@@ -7,7 +7,6 @@ is looked for after every command of ours.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,8 +14,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, Done, batch, committed, here, outcomes, task, write
-from tests.e2e.plants import PLANTS, settings
-from tests.e2e.scene import eventually
+from tests.e2e.plants import PLANTS, killed, killer, settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
 
@@ -37,38 +35,10 @@ READERS = (
 )
 
 
-@pytest.fixture
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a file that whatever is planted makes; tasks know it as $MARK."""
-    path = tmp_path / "mark"
-    monkeypatch.setenv("MARK", str(path))
-    return path
-
-
-def killer(plant: str) -> str:
-    """Write a command that plants something and kills its runner, the first time that it runs."""
-    return (
-        f'if ! [ -e "$MARK.once" ]; then : >"$MARK.once"; echo half >src/c; {plant}\n'
-        "kill -9 $PPID; exit; fi; echo c >src/c"
-    )
-
-
 def planted(repo: Path, plant: str, *more: str) -> None:
     """Start a batch whose first task plants something and kills the runner."""
     write(repo, task("bad", killer(plant), *more), task("next", "echo n >src/next"))
     killed(repo, "start", "--yes")
-
-
-def killed(repo: Path, *args: str) -> None:
-    batch(repo, *args, status=-9)
-    eventually(lambda: not at_work(repo), "the task has ended")
-
-
-def at_work(repo: Path) -> bool:
-    """Tell whether a process of a task holds its lock."""
-    lock = repo / ".git/batch/tree.lock"
-    done = subprocess.run(["flock", "-n", str(lock), "true"])
-    return done.returncode != 0
 
 
 def scratch(repo: Path) -> set[str]:
@@ -334,25 +304,6 @@ def test_a_torn_mark_is_still_one(repo: Path, mark: Path) -> None:
     assert "while a task ran" in done.err
     here(repo, "resume", "--put-back")
     assert committed(repo) == ["bad", "next"]
-
-
-def test_each_working_tree_has_a_fence_of_its_own(repo: Path, tmp_path: Path, mark: Path) -> None:
-    side = tmp_path / "side"
-    git(repo, "worktree", "add", "-q", "-b", "side", str(side))
-    write(side, task("bad", killer("git config core.editor mine")))
-    batch(side, "start", "--yes", status=-9)
-    lock = repo / ".git/worktrees/side/batch/tree.lock"
-    eventually(
-        lambda: subprocess.run(["flock", "-n", str(lock), "true"]).returncode == 0, "it has ended"
-    )
-    assert scratch(repo) == set()
-    write(repo, task("fine", "echo f >src/f"), name="other.toml")
-    (repo / "other.toml").write_text((repo / "other.toml").read_text().replace("demo", "other"))
-    here(repo, "start", "other.toml", "--yes")
-    refused(side)
-    here(side, "resume", "--put-back")
-    assert outcomes(side) == {"bad": "committed"}
-    assert subprocess.run(["git", "config", "core.editor"], cwd=repo).returncode == 1
 
 
 def test_a_working_tree_that_a_person_links_meanwhile_is_no_difference(

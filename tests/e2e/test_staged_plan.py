@@ -15,8 +15,8 @@ import pytest
 from tests.conftest import git
 from tests.e2e.job import batch, committed, here, outcomes, refs, task, write
 from tests.e2e.near import near
+from tests.e2e.plants import at_work
 from tests.e2e.scene import eventually
-from tests.e2e.test_killed_fence import at_work
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
 

@@ -41,7 +41,7 @@ from git_batch.app import elsewhere
 from git_batch.app.killedrun import LISTED, KilledRun
 from git_batch.app.requests import ResumeRequest
 from git_batch.core.ids import Oid
-from git_batch.core.naming import few, few_paths
+from git_batch.core.naming import few, few_facts, few_lines, few_paths
 from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
@@ -201,7 +201,7 @@ def no_orphans(lock: Path, mark: str, ways: Ways) -> None:
             break
         alive = _living(lock, mark, patience=0)
     if alive:
-        named = "\n".join(f"\t{left.pid}  {left.command}" for left in alive[:LISTED])
+        named = few_lines([f"{left.pid}  {left.command}" for left in alive], LISTED)
         raise PreconditionError(
             f"processes of an earlier run are still alive:\n{named}",
             f"wait until they end, or end them: {ways.again_without_orphans()}",
@@ -307,11 +307,10 @@ class _Case(KilledRun, frozen=True):
         for line in said:
             note(line)
         armed = self.armed
-        more = [f"and {len(said) - LISTED} more"] if len(said) > LISTED else []
         before = fencefile.told(self.repo.layout)
         same = before and (before.task, before.attempt) == (armed.task, armed.attempt)
         earlier = [before.said] if before and same and before.said else []
-        text = "; ".join([*earlier, *said[:LISTED], *more])
+        text = "; ".join([*earlier, few_facts(said, LISTED)])
         found = fencefile.Found(armed.batch, armed.task, armed.attempt, text)
         fencefile.tell(self.repo.layout, found)
 

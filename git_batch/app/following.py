@@ -17,7 +17,7 @@ from git_batch.core.chain import ref_name
 from git_batch.core.ids import Oid
 from git_batch.core.lineage import BEYOND, FOREIGN, back_to
 from git_batch.core.model import BatchState, accepted
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_paths
 from git_batch.core.values import replace
 from git_batch.errors import DriftError, PreconditionError
 from git_batch.repo import commits, lineage
@@ -88,9 +88,8 @@ def nothing_in_the_way(session: Session, old: Oid, new: Oid) -> None:
     tree_of = session.repo.tree_of
     found = occupied(session.repo, tree_of(old), tree_of(new))
     if found:
-        named = ", ".join(f"'{path_text(path)}'" for path in found[:5])
         raise PreconditionError(
-            f"files that git does not track are in the way of {new[:12]}: {named}",
+            f"files that git does not track are in the way of {new[:12]}: {few_paths(found, 5)}",
             "move them elsewhere first",
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from git_batch.core.ids import BATCH_ID
+from git_batch.core.naming import few_lines
 from git_batch.core.scope import Scope
 from git_batch.repo.fence import Watch, named
 from git_batch.repo.fencefile import Armed
@@ -47,7 +48,5 @@ class KilledRun(Struct, frozen=True):
 
     def listing(self, found: Sequence[str], top: str) -> str:
         """Name paths with what became of them, each on a line, as of the top of a working tree."""
-        lines = [f"\t{named(path, top)} ({self.watch.change(path)})" for path in found[:LISTED]]
-        if len(found) > LISTED:
-            lines.append(f"\t… and {len(found) - LISTED} more")
-        return "\n".join(lines)
+        lines = [f"{named(path, top)} ({self.watch.change(path)})" for path in found]
+        return few_lines(lines, LISTED)

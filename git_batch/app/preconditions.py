@@ -11,7 +11,7 @@ from git_batch.app.session import Session
 from git_batch.core.chain import RECORDS, kept_below
 from git_batch.core.ids import BatchId
 from git_batch.core.model import BatchState, Plan, Task, within
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_lines, path_text
 from git_batch.core.rebuilding import is_stand_in
 from git_batch.core.scope import Scope
 from git_batch.errors import PreconditionError, UsageError
@@ -223,10 +223,7 @@ def _inside(session: Session, path: str) -> bytes:
 
 
 def _names(paths: Sequence[bytes]) -> str:
-    lines = [f"\t{path_text(p)}" for p in paths[:_LISTED]]
-    if len(paths) > _LISTED:
-        lines.append(f"\t… and {len(paths) - _LISTED} more")
-    return "\n".join(lines)
+    return few_lines([path_text(p) for p in paths], _LISTED)
 
 
 def remote_exists(session: Session, remote: str | None) -> None:

@@ -22,7 +22,7 @@ from git_batch.app.unrecorded import not_at
 from git_batch.app.verifying import must_be_whole
 from git_batch.core.chain import ref_name
 from git_batch.core.ids import BatchId, Oid, slug_of
-from git_batch.core.naming import path_text, shell_path
+from git_batch.core.naming import few, path_text, shell_path
 from git_batch.core.tip import Header
 from git_batch.errors import PreconditionError, RecordError, UsageError
 from git_batch.repo import batches, remotes, trust
@@ -93,7 +93,7 @@ def _wanted(
         mine = [f for f in found if named in (f.batch, slug_of(f.batch))]
         exact = [f for f in mine if f.batch == named] or mine
         if not exact:
-            known = ", ".join(f"'{f.batch}'" for f in found[:5]) or "none"
+            known = few([f.batch for f in found], 5) or "none"
             raise UsageError(
                 f"'{remote}' has no batch '{named}'",
                 f"its batches: {known}",

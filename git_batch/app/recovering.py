@@ -26,6 +26,7 @@ from git_batch.core.chain import ref_name
 from git_batch.core.claims import Seen, claim_of
 from git_batch.core.ids import BATCH_ID, BatchId, Oid, slug_of
 from git_batch.core.model import Plan
+from git_batch.core.naming import few_of
 from git_batch.core.rebuilding import (
     UNPROVEN,
     WHY,
@@ -224,13 +225,8 @@ def _mended(case: _Case, tip: Oid | None) -> list[str]:
     recordfiles.write_again(repo, tip)
     left = recordfiles.damaged(repo, tip)
     mended = [name for name in damaged if name not in left]
-    said = [f"damaged, written anew: {_some(mended)}"] if mended else []
-    return [*said, f"damaged: {_some(list(left))}"] if left else said
-
-
-def _some(names: list[str]) -> str:
-    more = f", and {len(names) - _LISTED} more" if names[_LISTED:] else ""
-    return ", ".join(names[:_LISTED]) + more
+    said = [f"damaged, written anew: {few_of(mended, _LISTED)}"] if mended else []
+    return [*said, f"damaged: {few_of(list(left), _LISTED)}"] if left else said
 
 
 def _gap(case: _Case, best: Oid) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from git_batch.core.ids import BATCH_ID, BatchId, slug_of
+from git_batch.core.naming import few
 from git_batch.errors import BatchError, PreconditionError, RecordError, UsageError
 from git_batch.repo import batches
 from git_batch.repo.armed import is_suspect
@@ -84,9 +85,9 @@ def choose(session: Session, named: str | None) -> batches.Summary | None:
         mine = [s for s in found if s.slug == named]
         mine = mine or [s for s in found if named in (s.batch_id, s.branch)]
         if not mine:
-            known = ", ".join(f"'{s.batch_id}'" for s in found[:5]) or "none"
             from git_batch.app.unrecorded import only_fetched  # rarely needed; it imports us
 
+            known = few([s.batch_id for s in found], 5) or "none"
             raise UsageError(
                 f"there is no batch '{named}' here",
                 *only_fetched(session, named),

@@ -20,7 +20,7 @@ from git_batch.core import events as ev
 from git_batch.core import trailers
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import TaskRecord
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_paths
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits
 from git_batch.repo.journal import Journal
@@ -86,7 +86,7 @@ def _make(session: Session, journal: Journal, tasks: list[TaskId], at: datetime)
         now = commits.read(session.repo, tip).tree
         merged = merge_trees(session.repo, base=facts.tree, ours=now, theirs=before)
         if merged.tree is None:
-            names = ", ".join(f"'{path_text(p)}'" for p in merged.conflicts[:5])
+            names = few_paths(merged.conflicts, 5)
             raise PreconditionError(
                 f"'{task}' can't be taken back: later commits changed {names} as well",
                 "take those tasks back first, or revert by hand and bless: git batch bless",

@@ -16,13 +16,30 @@ _GIT_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: 
 
 def few(names: Sequence[str], most: int = 3) -> str:
     """Name the first things in quotes, and say how many are left out."""
-    shown = ", ".join(f"'{name}'" for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    return few_of([f"'{name}'" for name in names], most)
 
 
 def few_paths(paths: Sequence[bytes], most: int = 3) -> str:
     """Name the first paths in quotes, as git does, and say how many are left out."""
     return few([path_text(path) for path in paths], most)
+
+
+def few_of(said: Sequence[str], most: int = 3) -> str:
+    """Name the first things in the words they have, and say how many are left out."""
+    shown = ", ".join(said[:most])
+    return shown if len(said) <= most else f"{shown} and {len(said) - most} more"
+
+
+def few_facts(facts: Sequence[str], most: int) -> str:
+    """Say the first facts, one after another, and how many are left out."""
+    more = [f"and {len(facts) - most} more"] if len(facts) > most else []
+    return "; ".join([*facts[:most], *more])
+
+
+def few_lines(lines: Sequence[str], most: int, indent: str = "\t") -> str:
+    """List the first things, one a line, and say in the last line how many are left out."""
+    more = [f"… and {len(lines) - most} more"] if len(lines) > most else []
+    return "\n".join(indent + line for line in [*lines[:most], *more])
 
 
 def path_text(path: bytes | str) -> str:

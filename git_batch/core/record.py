@@ -22,6 +22,7 @@ from git_batch.core.entries import Entry, Note, Receipt
 from git_batch.core.graph import Graph
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import BatchState, TaskRecord
+from git_batch.core.naming import few_of
 from git_batch.core.standing import says_more
 from git_batch.core.tip import Header, Tip, Totals
 from git_batch.errors import RecordError
@@ -95,8 +96,9 @@ def subject(event: ev.Event) -> str:
         case ev.StopRequested():
             return f"stop requested by {event.actor.name}"
         case ev.Decided():
-            named = ", ".join(event.tasks[:3]) + (", …" if len(event.tasks) > 3 else "")
-            return f"{named or 'batch'}: {event.decision} decided by {event.actor.name}"
+            return (
+                f"{few_of(event.tasks) or 'batch'}: {event.decision} decided by {event.actor.name}"
+            )
         case ev.Closed():
             why = f" ({event.stop})" if says_more(event.status, event.stop) else ""
             return f"closed: {event.status}{why}"

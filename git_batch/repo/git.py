@@ -26,6 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from git_batch.core.naming import few_facts
 from git_batch.errors import FSCK, GitError
 from git_batch.repo import patience
 from git_batch.repo.feeding import readable
@@ -325,11 +326,11 @@ def failure(args: Sequence[str | bytes], result: Result) -> GitError:
     """Make the error that says which command failed and what git said about it."""
     said = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
     wrong = [line for line in said if line.startswith(("fatal: ", "error: "))] or said
+    bare = [line.removeprefix("fatal: ").removeprefix("error: ") for line in wrong]
     how = (
         f"killed by signal {-result.status}"
         if result.status < 0
-        else "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in wrong[:5])
-        or f"exit status {result.status}"
+        else few_facts(bare, 5) or f"exit status {result.status}"
     )
     hints = [FSCK] if _DAMAGED.search(how) else []
     return GitError(f"'git {_short(args)}' failed: {how}", *hints)

@@ -21,6 +21,7 @@ from git_batch.core.claims import Claim, Seen, Settled, claim_of
 from git_batch.core.comparison import Comparison
 from git_batch.core.ids import BatchId, Oid
 from git_batch.core.lineage import Drift, Ledger, Verdict, accepts
+from git_batch.core.naming import few_of, path_text
 from git_batch.core.planscopes import Bounds, Path, scopes, stray
 from git_batch.core.values import replace
 from git_batch.errors import BatchError, RecordError
@@ -278,11 +279,10 @@ def _said_below(below: int, base: Oid) -> str:
 
 
 def _out_of_scope(commit: Seen, claim: Claim, wrong: Sequence[tuple[bytes, str]]) -> Drift:
-    named = ", ".join(f"'{path.decode('utf-8', 'replace')}' ({why})" for path, why in wrong[:3])
-    more = f" and {len(wrong) - 3} more" if wrong[3:] else ""
+    named = few_of([f"'{path_text(path)}' ({why})" for path, why in wrong])
     return Drift(
         kinds.OUT_OF_SCOPE,
-        f"{commit.oid} of '{claim.task}' changes {named}{more}",
+        f"{commit.oid} of '{claim.task}' changes {named}",
         commit.oid,
         f"git show --stat {commit.oid}",
     )

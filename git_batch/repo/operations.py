@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from git_batch.core.naming import few_paths
 from git_batch.repo.repository import Dirt, Repository
 
 _NAMED = 5
@@ -44,7 +45,7 @@ def conflict_in(dirt: Dirt) -> Operation | None:
 
 
 def _conflict(paths: Iterable[bytes]) -> Operation | None:
-    names = ", ".join(repr(os.fsdecode(path)) for path in sorted(set(paths))[:_NAMED])
+    names = few_paths(sorted(set(paths)), _NAMED)
     if not names:
         return None
     return Operation("unresolved conflict", (f"resolve {names}, then 'git add' and 'git commit'",))

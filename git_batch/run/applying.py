@@ -19,7 +19,7 @@ from git_batch.core import trailers
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few, few_paths, path_text
 from git_batch.core.standing import Outcome
 from git_batch.errors import PreconditionError
 from git_batch.repo import commits, setaside
@@ -72,7 +72,7 @@ def apply_work(context: RunContext, flight: InFlight, work: Work) -> Failure | N
         return _nested(nested)
     done = restore(context.scanner, merged.tree, tip)
     if done.left:
-        names = ", ".join(f"'{path_text(path)}'" for path in done.left[:5])
+        names = few_paths(done.left, 5)
         raise PreconditionError(
             f"kept work of '{flight.task}' can't be applied: {names} are in the way",
             *setaside.ways(repo, done.left, "git batch resume"),

@@ -13,7 +13,7 @@ from git_batch.core.attempt import Failure
 from git_batch.core.events import Closed
 from git_batch.core.ids import Oid, TaskId
 from git_batch.core.model import Command, InFlight, Plan, Task
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_paths
 from git_batch.core.standing import BatchStatus, Outcome, Phase, StopReason
 from git_batch.core.template import render_command
 from git_batch.repo.attempts import log_path, logs_ref
@@ -59,8 +59,8 @@ def run_baseline(context: RunContext, tasks: TaskRunner) -> Closed | None:
     changed = paths_of(diff(c.repo.objects, c.repo.tree_of(c.state.head), left))
     changed += changed_inside(c.repo, c.scanner.private)
     if changed:
-        named = ", ".join(f"'{path_text(p)}'" for p in changed[:3])
-        return _closed(context, Failure(Outcome.CHECK_CHANGED_TREE, f"the checks changed {named}"))
+        said = f"the checks changed {few_paths(changed)}"
+        return _closed(context, Failure(Outcome.CHECK_CHANGED_TREE, said))
     return None
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from git_batch.core.attempt import Failure
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight, accepted
-from git_batch.core.naming import few
+from git_batch.core.naming import few, few_facts
 from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
@@ -106,8 +106,7 @@ class Fence:
             reached = move.new is not None and self._judge.descends(move.new, move.old)
             if not reached and not move.old.startswith("ref:"):
                 self._keep(flight, [Oid(move.old)], "moved")
-        more = [f"and {len(moves) - _LISTED} more"] if len(moves) > _LISTED else []
-        told = "; ".join([*map(str, moves[:_LISTED]), *more])
+        told = few_facts([str(move) for move in moves], _LISTED)
         if told:
             c.tools.progress.note(f"since the command of '{flight.task}' began: {told}")
         return [*([found.said] if found.said else []), *([f"since then {told}"] if told else [])]
@@ -280,8 +279,7 @@ class Fence:
         lines = [*([history] if history else []), *bad, *made]
         if not lines:
             return None
-        more = [f"and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
-        reason = "; ".join([*lines[:_LISTED], *more])
+        reason = few_facts(lines, _LISTED)
         halts = not all(f.done or f.added for f in files) or any(m.grade in GRAVE for m in moves)
         halts = halts or lost
         return Failure(Outcome.TAMPERED, reason, f"{_ADVICE}\n\n{reason}", halts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from git_batch.core.ids import Oid
 from git_batch.core.model import InFlight
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_lines, path_text
 from git_batch.errors import PreconditionError
 from git_batch.repo import attempts, commits, setaside
 from git_batch.repo.restore import restore
@@ -96,7 +96,7 @@ class Keeper:
         """Put an attempt's paths back; go on only if nothing else is left in the way."""
         left = self.restore(base, tree, begun=begun)
         if left:
-            names = "\n".join(f"\t{path_text(p)}" for p in left[:20])
+            names = few_lines([path_text(p) for p in left], 20)
             raise PreconditionError(
                 f"these paths were changed by somebody else and are left as they are:\n{names}",
                 *setaside.ways(self._c.repo, left, "git batch resume"),

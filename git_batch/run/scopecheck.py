@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from git_batch.core.attempt import Failure
 from git_batch.core.model import Task
-from git_batch.core.naming import few, path_text
+from git_batch.core.naming import few, few_lines, path_text
 from git_batch.core.planscopes import NESTED, OUTSIDE, PROTECTED, Bounds, stray
 from git_batch.core.standing import Outcome
 from git_batch.repo.trees import Change
@@ -38,9 +38,6 @@ def refuse(task: Task, changes: Sequence[Change]) -> Failure | None:
 
 def _failure(outcome: Outcome, why: str, changes: Sequence[Change]) -> Failure:
     names = [path_text(c.path) for c in changes]
-    more = len(names) - _LISTED
-    lines = [f"{c.kind}: {path_text(c.path)}" for c in changes[:_LISTED]]
-    if more > 0:
-        lines.append(f"… and {more} more")
-    listing = "\n".join(lines)
+    lines = [f"{c.kind}: {path_text(c.path)}" for c in changes]
+    listing = few_lines(lines, _LISTED, indent="")
     return Failure(outcome, f"changed {few(names)}: {why}", f"These paths are {why}:\n\n{listing}")

@@ -15,7 +15,7 @@ from git_batch.core.events import AttemptFailed, ChecksFailed, ChecksPassed, Ran
 from git_batch.core.ids import Oid
 from git_batch.core.machine import accepts_empty
 from git_batch.core.model import Command, InFlight, Task
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_lines, few_paths, path_text
 from git_batch.core.scope import literal_paths
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
@@ -280,9 +280,9 @@ def unfit(paths: Sequence[bytes]) -> Failure | None:
     """Say that git left paths out; None if there are none."""
     if not paths:
         return None
-    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
+    named = few_paths(paths)
     text = f"left what git can't take: {named}"
-    listing = "\n".join(path_text(p) for p in paths[:KEEP])
+    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
     return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
 
 
@@ -290,8 +290,8 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
     """Say that submodules hold more than the commit that they are at; None if there are none."""
     if not paths:
         return None
-    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
-    listing = "\n".join(path_text(p) for p in paths[:KEEP])
+    named = few_paths(paths)
+    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
     which = f"submodule {named}" if len(paths) == 1 else f"submodules {named}"
     return Failure(
         Outcome.SCOPE_REFUSED,
@@ -304,8 +304,8 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
 
 def changed_tree(paths: list[bytes], who: str, outcome: Outcome) -> Failure:
     """Say that checks or a review did not leave the tree as it was."""
-    named = ", ".join(f"'{path_text(p)}'" for p in paths[:3])
-    listing = "\n".join(path_text(p) for p in paths[:KEEP])
+    named = few_paths(paths)
+    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
     return Failure(
         outcome,
         f"the {who} changed {named}; what only looks must leave the tree as it was",

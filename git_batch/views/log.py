@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from git_batch.core import events as ev
 from git_batch.core.ids import Oid, TaskId
+from git_batch.core.naming import few_of
 from git_batch.core.record import subject
 from git_batch.views.common import VERSION, moment, rfc3339, short
 from git_batch.views.escape import one_line
@@ -80,11 +81,9 @@ def _replaced(event: ev.Decided) -> str:
     if event.decision is not ev.Decision.REBASE:
         return ""
     pairs = list(zip(event.tasks, event.commits, strict=True))
-    named = [f"{task} was {short(commit)}" for task, commit in pairs[:_NAMED]]
-    if len(pairs) > _NAMED:
-        named.append(f"and {len(pairs) - _NAMED} more")
+    named = few_of([f"{task} was {short(commit)}" for task, commit in pairs], _NAMED)
     where = f"onto {short(event.head)}, before at {short(event.former)}"
-    return ", ".join([where, *named])
+    return f"{where}, {named}" if named else where
 
 
 def _commits(event: ev.Event) -> dict[str, Any]:

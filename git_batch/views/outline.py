@@ -19,7 +19,7 @@ from git_batch.core.attempt import Attempt, CheckResult, Usage
 from git_batch.core.duration import format_duration
 from git_batch.core.ids import TaskId
 from git_batch.core.model import Task, holds
-from git_batch.core.naming import path_text
+from git_batch.core.naming import few_of, path_text
 from git_batch.core.standing import Outcome, TaskStatus
 from git_batch.views.commands import Labelled, kept_work, list_next, output_of, task_commands
 from git_batch.views.common import (
@@ -248,8 +248,7 @@ def check_end(check: CheckResult) -> str:
 
 def links_text(attempt: Attempt) -> str:
     """Name the symbolic links among what an attempt's command changed."""
-    more = [f"and {len(attempt.links) - _LISTED} more"] if len(attempt.links) > _LISTED else []
-    return ", ".join([*map(path_text, attempt.links[:_LISTED]), *more])
+    return few_of([path_text(link) for link in attempt.links], _LISTED)
 
 
 def seconds(attempt: Attempt) -> float:

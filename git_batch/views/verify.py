@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from git_batch.core.lineage import Drift, Verdict
+from git_batch.core.naming import few_of
 from git_batch.views.common import VERSION, counted
 from git_batch.views.escape import MORE, one_line
 
@@ -131,12 +132,11 @@ class Unrecorded(Protocol):
 
 def unrecorded_text(left: Unrecorded) -> str:
     """Say that a batch's state is not here, and what its commits tell nevertheless."""
-    shown = ", ".join(one_line(t) for t in left.tasks[:SHOWN])
-    more = f" {MORE} and {len(left.tasks) - SHOWN} more" if left.tasks[SHOWN:] else ""
+    shown = few_of([one_line(task) for task in left.tasks], SHOWN)
     return "\n".join(
         [
             f"the state of batch '{one_line(left.batch)}' is not fetched: its record is not here",
-            f"by the trailers on '{one_line(left.branch)}', done: {shown or 'nothing'}{more}",
+            f"by the trailers on '{one_line(left.branch)}', done: {shown or 'nothing'}",
             f"get it: {one_line(left.way)}",
         ]
     )

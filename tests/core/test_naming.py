@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_batch.core.codec import unquote
-from git_batch.core.naming import few, path_text, shell_path
+from git_batch.core.naming import few, few_facts, few_lines, few_of, path_text, shell_path
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,16 @@ from git_batch.core.naming import few, path_text, shell_path
 )
 def test_a_few_are_named_and_the_others_counted(names: list[str], said: str) -> None:
     assert few(names) == said
+
+
+def test_whatever_is_cut_says_how_much_is_left_out() -> None:
+    said = ["a", "b", "c"]
+    assert few_of(said, 2) == "a, b and 1 more"
+    assert few_facts(said, 2) == "a; b; and 1 more"
+    assert few_lines(said, 2) == "\ta\n\tb\n\t… and 1 more"
+    assert few_lines(said, 2, indent="") == "a\nb\n… and 1 more"
+    assert (few_of(said, 3), few_facts(said, 3)) == ("a, b, c", "a; b; c")
+    assert few_lines(said, 3) == "\ta\n\tb\n\tc"
 
 
 @pytest.mark.parametrize(

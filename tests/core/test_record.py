@@ -93,7 +93,9 @@ def test_the_subject_says_the_event_to_people() -> None:
     a = TaskId("a")
     many = tuple(TaskId(t) for t in "abcd")
     said: dict[ev.Event, str] = {
-        ev.Decided(START, ev.Decision.SKIP, PERSON, many): "a, b, c, …: skip decided by A Person",
+        ev.Decided(
+            START, ev.Decision.SKIP, PERSON, many
+        ): "a, b, c and 1 more: skip decided by A Person",
         ev.Decided(START, ev.Decision.BLESS, PERSON): "batch: bless decided by A Person",
         ev.Parked(START, a, 1, failure, "", None, (), 0): "a: parked (blocked)",
         ev.Committed(START, a, Oid("c")): "a: committed",

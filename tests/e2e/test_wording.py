@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from git_batch.cli.reading import _moment
+from tests.conftest import git
 from tests.e2e.job import task, told, write
 from tests.e2e.near import near, said
 
@@ -53,3 +54,24 @@ def test_what_went_wrong_words_of_several_lines_were_shown_with_escapes(repo: Pa
 )
 def test_the_runners_time_is_written_as_all_others(since: str, expected: str) -> None:
     assert _moment(since) == expected
+
+
+def test_what_went_wrong_the_first_few_were_named_as_if_they_were_all(repo: Path) -> None:
+    names = [f"src/n{i}" for i in range(4)]
+    write(repo, task("a", "echo 1 >src/one", f'check = "touch {" ".join(names)}"'))
+    near(repo, "start", "--yes", status=1)
+    assert "the checks changed 'src/n0', 'src/n1', 'src/n2' and 1 more" in near(repo, "report").out
+    for i in range(5):
+        path = write(repo, task("a", "true", 'on_empty = "accept"'))
+        path.write_text(path.read_text().replace("demo", f"more-{i}"))
+        git(repo, "switch", "-q", "main")
+        near(repo, "start", "--yes")
+    [hint] = near(repo, "status", "other", status=2).hints
+    assert hint.endswith(" and 1 more")
+
+
+def test_what_went_wrong_the_first_conflicts_were_named_as_if_they_were_all(repo: Path) -> None:
+    many = "for i in 1 2 3 4 5 6; do echo {} >src/n$i; done"
+    write(repo, task("a", many.format("a")), task("b", many.format("b")))
+    near(repo, "start", "--yes")
+    assert "'src/n5' and 1 more as well" in near(repo, "undo", "a", status=3).err

@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Sequence
 
+from git_batch.app.requests import StartRequest
 from git_batch.app.session import Session
 from git_batch.core.chain import RECORDS, kept_below
 from git_batch.core.ids import BatchId
@@ -125,12 +126,12 @@ def can_sign(session: Session, who: Idents, *, sign: bool) -> None:
 
 
 def clean_tree(
-    session: Session, plan: Plan, plan_files: Sequence[str], *, allow_untracked: bool
+    session: Session, plan: Plan, plan_files: Sequence[str], request: StartRequest
 ) -> tuple[bytes, ...]:
     """Refuse tracked changes and untracked files that may not be there.
 
-    The plan and its intent files may be untracked; with `allow_untracked` so may whatever lies
-    outside every scope.
+    The plan and its intent files may be untracked; so may, if the request allows it, whatever
+    lies outside every scope.
 
     Returns:
         The untracked paths that are there and accepted, a folder's with a slash at its end.
@@ -145,22 +146,22 @@ def clean_tree(
         )
     own = {_inside(session, f) for f in plan_files}
     accepted, refused = [], []
-    scopes = [Scope(task.scope) for task in plan.tasks] if allow_untracked else []
+    scopes = [Scope(task.scope) for task in plan.tasks] if request.allow_untracked else []
     for entry in dirt.untracked:
         files = _files_below(session, entry)
         if all(f in own for f in files):
             accepted += files
-        elif allow_untracked and not any(s.match(f) for f in files for s in scopes):
+        elif request.allow_untracked and not any(s.match(f) for f in files for s in scopes):
             accepted.append(entry)
         else:
             refused.append(entry)
     if refused:
-        raise _untracked(refused, allow_untracked=allow_untracked)
+        raise _untracked(refused, request)
     return tuple(accepted)
 
 
-def _untracked(refused: list[bytes], *, allow_untracked: bool) -> PreconditionError:
-    if allow_untracked:
+def _untracked(refused: list[bytes], request: StartRequest) -> PreconditionError:
+    if request.allow_untracked:
         return PreconditionError(
             f"there are untracked files inside a task's scope:\n{_names(refused)}",
             "add and commit them, list them in '.gitignore', or move them out of the way",
@@ -168,7 +169,7 @@ def _untracked(refused: list[bytes], *, allow_untracked: bool) -> PreconditionEr
     return PreconditionError(
         f"there are untracked files:\n{_names(refused)}",
         "add and commit them, or list them in '.gitignore'",
-        "files outside every scope may stay with '--allow-untracked'",
+        f"files outside every scope may stay: {request.again('--allow-untracked')}",
     )
 
 

@@ -89,7 +89,7 @@ def _ended(session: Session, journal: Journal, request: ResumeRequest) -> Outcom
         raise PreconditionError(
             f"batch '{state.batch_id}' is abandoned; it does not go on",
             f"what it did: git batch report {state.batch_id}",
-            "its plan can be started anew: git batch start --branch NAME",
+            f"its plan can be started anew: {request.as_start('--branch NAME')}",
         )
     if request.plan is not None:
         # Its branch is there, as a rule, and so is the slug that names it in the changed plan.

@@ -75,12 +75,10 @@ def propose(
     plan = loaded.plan
     if not again:
         preconditions.can_sign(session, here.who, sign=request.bounds.sign)
-    branch = _branch(session, request.branch, plan.slug, here)
+    branch = _branch(session, request, plan.slug, here)
     preconditions.commands_exist(session, plan)
     preconditions.remote_exists(session, request.bounds.claim)
-    untracked = preconditions.clean_tree(
-        session, plan, loaded.files, allow_untracked=request.allow_untracked
-    )
+    untracked = preconditions.clean_tree(session, plan, loaded.files, request)
     authorization = authorize(
         seq=1,
         actor=here.who.author,
@@ -245,24 +243,26 @@ def _resolve(session: Session, rev: str) -> Oid:
     return Oid(found)
 
 
-def _branch(session: Session, named: str | None, slug: str, here: _Here) -> str:
+def _branch(session: Session, request: StartRequest, slug: str, here: _Here) -> str:
     """Name the batch's branch; it and the slug are free."""
+    named = request.branch
     # After a slug it can't be but a good name.
     if named and session.repo.git.call(["check-ref-format", "--branch", named]).status:
         raise UsageError(f"'{named}' is not a name for a branch")
     branch = named or f"batch/{slug}"
     _slug_free(session, slug, here.known)
-    _branch_free(session, branch, here)
+    _branch_free(session, branch, here, request.again("--branch NAME"))
     return branch
 
 
-def _branch_free(session: Session, branch: str, here: _Here) -> None:
+def _branch_free(session: Session, branch: str, here: _Here, elsewhere: str) -> None:
+    """Refuse a branch that is in use, or can't be; `elsewhere` starts the batch on another."""
     name = f"refs/heads/{branch}"
     tip = session.refs.read(name)
     if tip is not None:
-        _record_readable(branch, here)
+        _record_readable(branch, here, elsewhere)
     if tip is not None and not (tip == here.base and not _used(session, branch, here.known)):
-        hints = ["give the batch another branch with '--branch NAME'"]
+        hints = [f"give the batch another branch: {elsewhere}"]
         its = [s for s in here.known if s.header is not None and s.header.branch == branch]
         if any(s.unfinished for s in its):
             hints.append("or go on with its batch: git batch status, git batch resume")
@@ -276,15 +276,16 @@ def _branch_free(session: Session, branch: str, here: _Here) -> None:
     for other in _in_the_way(session, branch):
         raise PreconditionError(
             f"branch '{other}' is in the way of '{branch}'",
-            f"rename it (git branch -m {shlex.quote(other)} NEW-NAME), or use '--branch NAME'",
+            f"give the batch another branch: {elsewhere}",
+            f"or rename that one: git branch -m {shlex.quote(other)} NAME",
         )
 
 
-def _record_readable(branch: str, here: _Here) -> None:
+def _record_readable(branch: str, here: _Here, elsewhere: str) -> None:
     """Send to `recover` whoever would be told to go on with a batch that can't be read."""
     for error in (s.error for s in here.known if s.branch == branch):
         if error is not None:
-            other = "or give the new batch another branch with '--branch NAME'"
+            other = f"or give the new batch another branch: {elsewhere}"
             raise RecordError(error.message, *error.hints, other)
 
 

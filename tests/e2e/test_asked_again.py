@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import git
 from tests.e2e.job import batch, task, told, write
-from tests.e2e.near import near
+from tests.e2e.near import near, pasted
 
 PAST = "2020-01-01T00:00:00Z"
 PLAN = "the plan.toml"
@@ -115,3 +116,34 @@ def test_what_went_wrong_the_words_of_a_fix_that_was_none_were_to_be_typed_again
     near(repo, "start", PLAN, "--yes", status=1)
     done = near(repo, "adopt", "a", "-m", "it's mine", status=3)
     assert again(done.hints[0]) == ["adopt", "a", "--attempt", "N", "-m", "it's mine"]
+
+
+@pytest.mark.parametrize(
+    ("before", "more"),
+    [
+        ("git branch batch/demo; git commit -q --allow-empty -m x", ("--branch", "NAME")),
+        ("git branch batch", ("--branch", "NAME")),
+        ("echo 1 >notes.txt", ("--allow-untracked",)),
+    ],
+)
+def test_what_went_wrong_an_option_was_hinted_at_without_the_command_it_belongs_to(
+    repo: Path, before: str, more: tuple[str, ...]
+) -> None:
+    plan(repo)
+    pasted(repo, before)
+    done = near(repo, "start", PLAN, "--fail-fast", "--yes", status=3)
+    [hint] = [hint for hint in done.hints if "git batch" in hint]
+    words = again(hint)
+    assert words == ["start", PLAN, *more, "--fail-fast"]
+    near(repo, *(word.lower() for word in words), "--yes")
+
+
+def test_what_went_wrong_a_plan_of_an_abandoned_batch_was_started_without_what_was_given(
+    repo: Path,
+) -> None:
+    plan(repo, task("a", "exit 1", "attempts = 1"))
+    near(repo, "start", PLAN, "--yes", status=1)
+    near(repo, "abandon")
+    git(repo, "switch", "-q", "main")
+    done = near(repo, "resume", "--plan", PLAN, "--fail-fast", "--yes", status=3)
+    assert again(done.hints[-1]) == ["start", PLAN, "--branch", "NAME", "--fail-fast"]

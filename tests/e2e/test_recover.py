@@ -250,7 +250,8 @@ def test_what_went_wrong_no_way_to_the_record_was_told_of_a_branch_that_is_taken
     refused = near(repo, "start", "--yes", status=3)
     batch_id = ref.rpartition("/")[2]
     way = f"or get the record of its batch, '{batch_id}': git batch recover {BRANCH}"
-    assert refused.hints == ["give the batch another branch with '--branch NAME'", way]
+    other = "give the batch another branch: git batch start --branch NAME"
+    assert refused.hints == [other, way]
     near(repo, "start", "--yes", "--branch", "other")
 
 

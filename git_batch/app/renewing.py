@@ -158,11 +158,29 @@ def renewal(
         UsageError: there is no such remote for claims.
         PreconditionError: it would stop the batch at once.
     """
-    bounds = request.bounds
-    preconditions.remote_exists(session, bounds.claim)
+    preconditions.remote_exists(session, request.bounds.claim)
     old, now = state.authorization, max(at, state.updated_at)
-    granted, total = old.budget if old else plan.budget, _total(state, bounds)
+    granted, asked = old.budget if old else plan.budget, _total(state, request.bounds)
     to_come = loaded.plan if loaded else replace(plan, budget=granted)
+    fresh = _further(session, state, to_come, asked, loaded, who, now)
+    _not_at_once(state, fresh, asked, request, now)
+    notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
+    new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
+    coming = outlook(new, state.tasks, state.in_flight)
+    return Renewal(state, new, fresh, why, granted, diff, coming, here, notes)
+
+
+def _further(
+    session: Session,
+    state: BatchState,
+    to_come: Plan,
+    asked: Bounds,
+    loaded: LoadedPlan | None,
+    who: Idents,
+    now: datetime,
+) -> Authorization:
+    """Lay what is asked for over what was granted before, or over the plan's own bounds."""
+    old = state.authorization
     fresh = authorize(
         seq=old.seq + 1 if old else 1,
         actor=who.author,
@@ -171,17 +189,11 @@ def renewal(
         branch=state.branch,
         base=state.base,
         plan=to_come,
-        bounds=total,
+        bounds=asked,
         untracked=_untracked(session, old, loaded),
         fingerprint=fingerprint.take(session.repo, to_come, state.head),
     )
-    if old is not None:
-        fresh = _carried_over(old, fresh, bounds, now)
-    _not_at_once(state, fresh, request, now, loaded)
-    notes = (f"a person has to confirm: {why}", *_around(state, plan, old, fresh))
-    new, diff = (loaded.plan, compare(plan, loaded.plan)) if loaded else (plan, None)
-    coming = outlook(new, state.tasks, state.in_flight)
-    return Renewal(state, new, fresh, why, granted, diff, coming, here, notes)
+    return fresh if old is None else _carried_over(old, fresh, asked, now)
 
 
 def _untracked(
@@ -223,19 +235,21 @@ def _lifetime(old: Authorization, now: datetime) -> datetime:
 def _not_at_once(
     state: BatchState,
     fresh: Authorization,
+    asked: Bounds,
     request: ResumeRequest,
     now: datetime,
-    loaded: LoadedPlan | None,
 ) -> None:
     """Refuse what would stop the batch at once, and say all that has to be given instead.
 
     That is whatever stops it, and again what a person gave because it would stop it otherwise.
+
+    Args:
+        asked: the bounds of the request, as totals.
     """
     replay, old = bool(state.agenda.replays), state.authorization
     stops = list(reached(fresh, now, state.enrolled, state.usage, replay=replay))
     if not stops or state.in_flight is not None:
         return
-    asked = _total(state, request.bounds)
     given = {
         StopReason.BUDGET: asked.max_tasks is not None,
         StopReason.DEADLINE: asked.deadline is not None,
@@ -244,7 +258,7 @@ def _not_at_once(
     before = reached(old, now, state.enrolled, state.usage) if old else iter(())
     options = [b.option for b in (*stops, *(b for b in before if given[b.reason]))]
     raised = "raise the bound in the plan: " if IN_THE_PLAN in options else ""
-    if loaded is not None:
+    if request.plan is not None:
         options = [option for option in options if option != IN_THE_PLAN]
     way = request.again(*raising(state, sorted(set(options))))
     raise nothing_would_run(stops, raised + way)

@@ -127,16 +127,13 @@ def rebuild(
     out = tuple(t for t in left.undone if t in known)
     if out:
         events.append(ev.Decided(at, ev.Decision.SKIP, actor, out, "was taken back"))
+    return [*events, _closed(left, plan, branch, at)]
+
+
+def _closed(left: Remains, plan: Plan, branch: str, at: datetime) -> ev.Closed:
+    """Leave it to a person: to give the plan, or to go on with it."""
     action = f"git batch recover {word(branch)} --plan FILE"
     if not is_stand_in(plan):
         action = f"git batch resume {left.batch}"
-    events.append(
-        ev.Closed(
-            at,
-            BatchStatus.NEEDS_HUMAN,
-            StopReason.NEEDS_HUMAN,
-            f"the record was rebuilt from the commits' trailers; not proven: {UNPROVEN}",
-            action,
-        )
-    )
-    return events
+    why = f"the record was rebuilt from the commits' trailers; not proven: {UNPROVEN}"
+    return ev.Closed(at, BatchStatus.NEEDS_HUMAN, StopReason.NEEDS_HUMAN, why, action)

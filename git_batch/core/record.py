@@ -8,7 +8,7 @@ the newest event alone says where a batch stands, whatever its length (`reading`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import tomli_w
@@ -222,9 +222,7 @@ def restore(
         RecordError: the parts contradict each other.
     """
     flight, totals = entry.in_flight, entry.totals
-    for task in (*tasks, *([flight.task] if flight else [])):
-        if task not in graph.index:
-            raise RecordError(f"the record names '{task}', which its plan does not have")
+    _all_planned((*tasks, *([flight.task] if flight else [])), graph)
     state = BatchState(
         batch_id=head.batch_id,
         slug=head.slug,
@@ -255,3 +253,10 @@ def restore(
     if {s.value: n for s, n in counts(state).items() if n} != dict(totals.counts):
         raise RecordError("the record's notes and its newest event count the tasks differently")
     return state
+
+
+def _all_planned(tasks: Iterable[TaskId], graph: Graph) -> None:
+    """Refuse a record of tasks that its plan does not have."""
+    for task in tasks:
+        if task not in graph.index:
+            raise RecordError(f"the record names '{task}', which its plan does not have")

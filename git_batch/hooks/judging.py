@@ -137,15 +137,15 @@ def _judge_one(
         copied = record is not None and record.branch not in update.names
         return replace(drifted, hints=(*drifted.hints, _COPIED)) if copied else drifted
     if found.batch_status is BatchStatus.FAILED:
-        return Judged(
-            name,
-            batch,
-            f"batch '{batch}' of '{name}' has failed",
-            ("see why, and what can be done: git batch status " + batch,),
-        )
+        return _failed(name, batch)
     if found.status == "unknown":
         return _unknown(name, batch, found, demand=demand, here=at is not None)
     return Judged(name, batch, record=at)
+
+
+def _failed(name: str, batch: BatchId) -> Judged:
+    way = f"see why, and what can be done: git batch status {batch}"
+    return Judged(name, batch, f"batch '{batch}' of '{name}' has failed", (way,))
 
 
 def _drifted(name: str, batch: BatchId, found: Verdict, *, stale: bool) -> Judged:

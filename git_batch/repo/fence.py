@@ -53,12 +53,14 @@ class PutBack(Struct, frozen=True):
         done: it is again as it was noted.
         kept: where what the task made of it is now; None if it had only taken something away.
         added: it is a linked working tree that came to be, so nothing had to be put back.
+        new: it was absent when it was noted.
     """
 
     path: str
     done: bool
     kept: str | None = None
     added: bool = False
+    new: bool = False
 
     def told(self, top: str) -> str:
         """Say it, with paths as of the top of the working tree."""
@@ -66,9 +68,17 @@ class PutBack(Struct, frozen=True):
         if self.added:
             return f"'{path}' was added"
         if not self.done:
-            return f"'{path}' was changed, and is left as it is"
+            return f"'{path}' was {'new' if self.new else 'changed'}, and is left as it is"
+        if self.new:
+            where = f"; it is in '{named(self.kept, top)}'" if self.kept else ""
+            return f"'{path}' was new, and is taken away{where}"
         kept = f"; what it was changed to is in '{named(self.kept, top)}'" if self.kept else ""
         return f"'{path}' was changed and is put back{kept}"
+
+
+def put_right(path: str, kept: str | None = None) -> PutBack:
+    """Make it of a file that is as it was again; where nothing has its place, it was new."""
+    return PutBack(path, True, kept, new=not os.path.lexists(path))
 
 
 def shown(path: str, top: str) -> str:
@@ -241,7 +251,7 @@ class Watch:
         path = self._repo.layout.index
         kept = self.set_aside(path)
         copy_whole(self._copy, path)
-        return PutBack(path, True, kept)
+        return put_right(path, kept)
 
     def mend_ref(self, name: str) -> None:
         """Move a ref's file away whose content is no value of a ref."""
@@ -286,19 +296,19 @@ class Watch:
         if self.is_linked_tree(path):
             return PutBack(path, False, added=known.kind == "absent")
         if base is None or not self.can_put_back(path):
-            return PutBack(path, False)
+            return PutBack(path, False, new=known.kind == "absent")
         if known.kind == "absent" and not os.path.lexists(path):
-            return PutBack(path, True)  # it went with the folder that it was in
+            return put_right(path)  # it went with the folder that it was in
         for parent in sorted(parents(os.fsencode(os.path.relpath(path, base)))):
             place = os.path.join(base, os.fsdecode(parent))
             if not os.path.isdir(place) or os.path.islink(place):
                 self.set_aside(place)
                 os.makedirs(place)
         if known.kind == "folder" and os.path.isdir(path) and not os.path.islink(path):
-            return PutBack(path, True)
+            return put_right(path)
         kept = self.set_aside(path)
         self._write(path, known)
-        return PutBack(path, True, kept)
+        return put_right(path, kept)
 
     def _base(self, path: str) -> str | None:
         """Give the folder of ours that a path lies in; None for what is outside."""

@@ -27,7 +27,7 @@ from git_batch.core.scope import Scope
 from git_batch.core.standing import Outcome
 from git_batch.errors import GitError
 from git_batch.repo import attempts, commits, fencefile, trust
-from git_batch.repo.fence import PutBack, Watch, named
+from git_batch.repo.fence import PutBack, Watch, named, put_right
 from git_batch.repo.fencefile import Armed, FenceFile
 from git_batch.repo.locks import run_locks
 from git_batch.repo.reflist import Moves, RefList, is_value, place_of
@@ -157,14 +157,14 @@ class Fence:
         """Put back the files that git and we read next, where what is there now can't be read."""
         done = [self._watch.mend_index()] if self._scratch.index_spoilt() else []
         packed = self._refs.mend_packed(self._watch.set_aside)
-        return [*done, *([PutBack(packed[0], True, packed[1])] if packed else [])]
+        return [*done, *([put_right(*packed)] if packed else [])]
 
     def _mend_pipes(self, moved: Moves) -> list[PutBack]:
         """Remove pipes from among the refs; what a ref was is told by its move, if it was one."""
         layout, pipes = self._c.repo.layout, self._refs.pipes
         for name in pipes:
             self._watch.mend_ref(name)
-        return [PutBack(place_of(layout, name), True) for name in pipes if name not in moved]
+        return [put_right(place_of(layout, name)) for name in pipes if name not in moved]
 
     def _put_back(self, flight: InFlight) -> list[PutBack]:
         """Put the watched files back; hooks in the task's scope are its work and stay."""

@@ -99,3 +99,9 @@ def settings(repo: Path) -> dict[str, bytes]:
             if file.is_file():
                 found[str(file)] = file.read_bytes() + bytes([file.stat().st_mode & 0o777 > 0o700])
     return found
+
+
+def is_undone(said: str, where: str = "") -> bool:
+    """Tell whether a plant is said to be gone: put back, or taken away where nothing was before."""
+    ways = ("was changed and is put back", "was new, and is taken away; it is in '")
+    return any(f"{where}' {way}" in said for way in ways)

@@ -14,6 +14,7 @@ from tests.conftest import git
 from tests.e2e.job import BRANCH, committed, here, outcomes, task, tasks, write
 from tests.e2e.modules import ALLOWED, with_module
 from tests.e2e.near import near
+from tests.e2e.plants import is_undone
 
 GO_ON = task("next", "echo n >src/next")
 PLANT = 'git config -f "$EVIL/config" core.fsmonitor "touch $MARK; false"'
@@ -40,7 +41,7 @@ def planted(top: Path, mark: Path, plant: str, where: str) -> None:
     write(top, task("bad", f"echo c >src/c; {plant}", 'check = "true"'), GO_ON)
     here(top, "start", "--yes", status=1)
     assert outcomes(top) == {"bad": "tampered", "next": "committed"}
-    assert f"{where}' was changed and is put back" in tasks(top)["bad"]["reason"]
+    assert is_undone(tasks(top)["bad"]["reason"], where)
     git(top, "status")
     assert not mark.exists()
 
@@ -120,7 +121,7 @@ def test_what_went_wrong_the_index_of_a_submodule_led_to_another_repository(
 ) -> None:
     write(repo, task("bad", f"echo c >src/c; {entered('mod', 'x')}"), GO_ON)
     here(repo, "start", "--yes", status=1)
-    assert "'mod/x/.git' was changed and is put back" in tasks(repo)["bad"]["reason"]
+    assert "'mod/x/.git' was new, and is taken away; it is in '" in tasks(repo)["bad"]["reason"]
     assert not mark.exists()
 
 

@@ -110,7 +110,9 @@ def test_what_went_wrong_a_pipe_of_a_task_in_place_of_a_file_of_gits_stopped_the
     said = batch(repo, "start", "--yes", status=1)
     assert outcomes(repo) == {"a": outcome, "b": "committed"}
     if outcome == "tampered":
-        assert f"a: tampered: '{pipe}' was changed and is put back\n" in said.err
+        new = pipe.endswith("/new")
+        told = "new, and is taken away" if new else "changed and is put back"
+        assert f"a: tampered: '{pipe}' was {told}\n" in said.err
     assert committed(repo) == ["b"]
     assert git(repo, "for-each-ref", "refs/heads/main", "refs/tags") == before
     assert git(repo, "status", "--porcelain") == "?? batch.toml"

@@ -1,7 +1,8 @@
 """`git batch adopt`: a person's fix, or kept work, becomes a parked task's work.
 
 So does it of a task that is to run again by a person's decision: until it begins they may decide
-otherwise, rather than have it fail once more.
+otherwise, rather than have it fail once more; and give it another fix than the one they gave it
+before, which stays reachable from the newer one.
 
 The fix is what the working tree holds on top of the batch branch. It is compared with the task's
 scope at once, kept under a ref, recorded, and only then put away; `resume` does that if it could
@@ -26,7 +27,7 @@ from git_batch.core.machine import next_attempt
 from git_batch.core.model import BatchState, TaskRecord, accepted
 from git_batch.core.naming import path_text
 from git_batch.core.scope import literal_paths
-from git_batch.errors import PreconditionError
+from git_batch.errors import GitError, PreconditionError
 from git_batch.repo import attempts, commits, setaside, submodules
 from git_batch.repo.journal import Journal
 from git_batch.repo.restore import restore
@@ -68,9 +69,11 @@ def _from_working_tree(
     tree = scanner.scan(also=literal_paths(journal.machine.task(task).scope))
     _nothing_inside(session, task, submodules.changed_inside(session.repo, scanner.private))
     _must_fit(session, journal, task, words, tip, tree)
-    _keep(session, journal, task, tree, at)
+    before = _keep(session, journal, task, tree, at)
     said = _said(session, state.tasks[task], None)
     state = _adopt(session, journal, task, words, at, Work(tree, state.head, said))
+    if before is not None:
+        session.note(f"instead of the fix before, which is kept: git show --first-parent {before}")
     for path in restore(scanner, tip, tree).left:
         session.note(f"'{path_text(path)}' changed while the fix was taken; it stays as it is now")
     return state
@@ -141,17 +144,28 @@ def _must_fit(
         )
 
 
-def _keep(session: Session, journal: Journal, task: TaskId, tree: Oid, at: datetime) -> None:
+def _keep(session: Session, journal: Journal, task: TaskId, tree: Oid, at: datetime) -> Oid | None:
+    """Keep a fix under its ref, on top of another one that was there before; give that one."""
     state = journal.state
     number = next_attempt(state.tasks.get(task))
     ref = attempts.adopted_ref(state.batch_id, task, number)
     old = session.refs.read(ref)
+    before = _other_fix(session, old, tree) if old is not None else None
     made = attempts.commit_work(
         session.repo,
         tree=tree,
-        parents=[state.head],
+        parents=[state.head, *([before] if before is not None else [])],
         title=f"{task}: a person's fix for {state.batch_id}",
         who=session.idents(),
         at=at,
     )
     session.refs.swap(ref, old, made, f"{task}: adopted")
+    return before
+
+
+def _other_fix(session: Session, old: Oid, tree: Oid) -> Oid | None:
+    """Give a kept fix if it is another one: the same is what a killed `adopt` kept already."""
+    try:
+        return old if commits.read(session.repo, old).tree != tree else None
+    except GitError:
+        return None  # missing or damaged: nothing of it can be kept

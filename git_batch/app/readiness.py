@@ -53,11 +53,13 @@ def refuse_unknown(
     if not between_attempts(state):
         return
     dirt = preconditions.still_clean(session, excluded)
-    adopted = _adopted(session, state) if dirt else []
+    if not dirt:
+        return
+    ways = tuple(islice(_as_fix(session, plan, state, dirt), _NAMED))
+    adopted = _adopted(session, state)
     if adopted:
-        bring(session, excluded, session.repo.tree_of(state.head), adopted, note)
+        bring(session, excluded, session.repo.tree_of(state.head), adopted, note, *ways)
         dirt = preconditions.still_clean(session, excluded)
-    ways = islice(_as_fix(session, plan, state, dirt), _NAMED) if dirt else ()
     preconditions.refuse_dirt(session, dirt, excluded, *ways)
 
 
@@ -118,12 +120,18 @@ def settle_files(
 
 
 def bring(
-    session: Session, excluded: Sequence[bytes], tree: Oid, known: Sequence[Oid], note: Note
+    session: Session,
+    excluded: Sequence[bytes],
+    tree: Oid,
+    known: Sequence[Oid],
+    note: Note,
+    *ways: str,
 ) -> None:
     """Bring files to a tree if all that differ from it are as in one of those they may be at.
 
     Args:
         known: trees that are kept elsewhere, at least one.
+        ways: what else a person can do with what is as in none of them, as hints.
 
     Raises:
         PreconditionError: some are as in none of them; nothing was changed.
@@ -134,7 +142,7 @@ def bring(
     unknown = {at: set(found).difference(diff(objects, tree, at)) for at in known}
     before = min(known, key=lambda at: len(unknown[at]))
     strange = sorted(change.path for change in unknown[before])
-    preconditions.refuse_dirt(session, Dirt((), (*strange, *scanner.problems)))
+    preconditions.refuse_dirt(session, Dirt((), (*strange, *scanner.problems)), (), *ways)
     if not found:
         return
     done = restore(scanner, tree, before, attempt=False)

@@ -44,7 +44,7 @@ def review_command(task: str, message: str, **given: bool) -> int:
 def adopt_command(task: str, attempt: int | None, message: str) -> int:
     """Take your fix in the working tree, or kept work, as the work of a parked TASK.
 
-    Also of one that a retry lets run again, as long as it has not begun.
+    Also of one that a retry lets run again, or that has a fix already, as long as it has not begun.
     """
     from git_batch.app.adopting import adopt
 

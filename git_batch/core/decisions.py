@@ -35,8 +35,9 @@ def allowed(state: BatchState, task: TaskId, decision: Decision) -> bool:
     status = record.status if record else TaskStatus.PENDING
     if decision is Decision.ADOPT and record is not None and status is TaskStatus.PENDING:
         # It is to run again because a person said so, and nothing has run since: they may give it
-        # its work instead. What has its work already keeps that.
-        return not record.apply_only
+        # its work instead, also another than they gave it before, which stays kept under its ref.
+        # A commit that waits to be replayed is its work already.
+        return record.replays is None
     return status in _FROM[decision]
 
 

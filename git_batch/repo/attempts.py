@@ -1,8 +1,9 @@
 """Kept work and kept output: local refs, one per kept attempt and one for all logs of a batch.
 
 An attempt that did not become a commit is kept as one: its tree is what the working tree held, its
-first parent the tip it began on, further parents the commits that the task made itself. Logs lie in
-one tree per batch, so that ten thousand tasks do not make ten thousand refs. Neither is pushed.
+first parent the tip it began on, further parents the commits that the task made itself, or the fix
+that a person gave it before. Logs lie in one tree per batch, so that ten thousand tasks do not make
+ten thousand refs. Neither is pushed.
 """
 
 from __future__ import annotations

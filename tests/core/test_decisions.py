@@ -90,7 +90,7 @@ def next_run(world: World) -> fx.RunTask:
     return effect
 
 
-def test_a_fix_is_taken_of_what_is_to_run_again_and_has_no_work_yet() -> None:
+def test_a_fix_is_taken_of_what_is_to_run_again_in_place_of_what_it_was_given() -> None:
     world = World(plan(task("a", attempts=1), task("b")), ends(a=[Outcome.CHECK_FAILED]))
     world.run()
     assert not allowed(world.current, TaskId("b"), Decision.ADOPT)  # it is done
@@ -99,7 +99,8 @@ def test_a_fix_is_taken_of_what_is_to_run_again_and_has_no_work_yet() -> None:
     world.decide(Decision.ADOPT, "a", work=oid("fix"))
     record = world.current.tasks[TaskId("a")]
     assert (record.work, record.apply_only) == (oid("fix"), True)
-    assert not allowed(world.current, TaskId("a"), Decision.ADOPT)  # that fix would be lost
+    world.decide(Decision.ADOPT, "a", work=oid("better fix"))
+    assert world.current.tasks[TaskId("a")].work == oid("better fix")
     assert outcomes(world.drive()) == {"a": Outcome.COMMITTED, "b": Outcome.COMMITTED}
 
 

@@ -54,6 +54,48 @@ def test_a_fix_is_checked_like_any_work(repo: Path) -> None:
     assert outcomes(repo)["c"] == "check_failed"
 
 
+def test_what_went_wrong_a_fix_could_not_be_replaced_before_it_was_committed(repo: Path) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("good, nearly\n")
+    batch(repo, "adopt", "c")
+    [ref] = [name for name in refs(repo) if name.endswith("-adopted")]
+    first = refs(repo)[ref]
+    (repo / "src/c").write_text("good\n")
+    (repo / "src/c2").write_text("more\n")
+    refused = batch(repo, "resume", status=3)
+    assert "or let them be the work of 'c': git batch adopt c" in refused.hints
+    done = batch(repo, "adopt", "c", "-m", "mine")
+    assert f"instead of the fix before, which is kept: git show --first-parent {first}" in done.err
+    assert git(repo, "status", "--porcelain") == "?? batch.toml"
+    assert git(repo, "rev-parse", f"{ref}^2") == first
+    assert git(repo, "show", f"{first}:src/c") == "good, nearly"
+    batch(repo, "resume")
+    at = git(repo, "log", "--format=%H", "--grep=Batch-Task: c", BRANCH)
+    assert git(repo, "show", f"{at}:src/c") == "good"
+    assert git(repo, "show", f"{at}:src/c2") == "more"
+    batch(repo, "verify")
+
+
+def test_a_fix_takes_the_place_of_one_that_is_damaged_and_of_the_same_without_a_word(
+    repo: Path,
+) -> None:
+    parked(repo)
+    (repo / "src/c").write_text("good\n")
+    batch(repo, "adopt", "c")
+    [ref] = [name for name in refs(repo) if name.endswith("-adopted")]
+    (repo / "src/c").write_text("good\n")
+    assert "instead of" not in batch(repo, "adopt", "c").err
+    assert git(repo, "show", f"{ref}:src/c") == "good"
+    second = refs(repo)[ref]
+    assert len(git(repo, "show", "-s", "--format=%P", second).split()) == 1
+    (repo / f".git/objects/{second[:2]}/{second[2:]}").unlink()
+    (repo / "src/c").write_text("good enough\n")
+    assert "instead of" not in batch(repo, "adopt", "c").err
+    batch(repo, "resume")
+    assert git(repo, "show", f"{BRANCH}~1:src/c") == "good enough"
+    git(repo, "fsck", "--strict")
+
+
 def test_a_fix_outside_the_scope_is_refused_and_left_where_it_is(repo: Path) -> None:
     parked(repo)
     (repo / "README").write_text("stray\n")

@@ -84,6 +84,7 @@ class RefJudge:
         self._alive: set[BatchId] = set()
         self._others = OtherRuns(context.repo)
         self._tolerated: set[str] = set()
+        self._beside: set[str | None] = set()
 
     def is_persons(self, name: str) -> bool:
         """Tell whether a ref is one that only a person moves, and not this batch's branch."""
@@ -117,6 +118,7 @@ class RefJudge:
         if not foreign:
             return []
         theirs = self._of_other_batches(foreign)
+        self._beside |= {foreign[name][1] for name in theirs if name.startswith("refs/heads/")}
         fetched = any(name.startswith(_REMOTES) for name in foreign)
         return [
             Move(
@@ -156,6 +158,9 @@ class RefJudge:
     def _is_ours(self, value: str, flight: InFlight) -> bool:
         """Say whether a value is a commit of this batch, or one that the task made.
 
+        The base is neither, which people push with their own branch; nor is what the branch of
+        another batch came to meanwhile.
+
         What a task commits is on the branch or at HEAD afterwards, or has at least our name and a
         time that is not before the task's. A commit that a fetch brings has none of these.
         """
@@ -164,6 +169,8 @@ class RefJudge:
         if facts is None:
             return False
         oid, by, at = facts
+        if oid == c.state.base or oid in self._beside:
+            return False
         if oid == flight.parent or oid in {task.commit for task in c.state.tasks.values()}:
             return True
         if not self.descends(oid, flight.parent):

@@ -260,7 +260,7 @@ def test_a_run_that_is_at_work_in_another_tree_is_nobodys_concern(trees: Trees) 
             here(trees.good, "start", "third.toml", "--dry-run")
             here(trees.good, "undo", "x", "--redo")
             here(trees.good, "resume")
-            here(trees.good, "push", "--dry-run")
+            here(trees.good, "push")
             go.write("go\n")
         ended(run, 0)
     assert outcomes(trees.bad) == {"a": "committed"}

@@ -292,6 +292,15 @@ def test_pushing_the_tasks_own_commit_is_seen_as_well(repo: Path, origin: Path) 
     assert "pushed: refs/remotes/origin/up" in reason(repo)
 
 
+def test_what_went_wrong_a_push_of_the_base_stopped_a_run(repo: Path, origin: Path) -> None:
+    """Somebody pushes their branch from another terminal while the first task runs."""
+    write(repo, task("fine", "echo c >src/c; git push -q origin main main:mine"), GO_ON)
+    said = here(repo, "start", "--yes")
+    assert committed(repo) == ["fine", "next"]
+    assert git(origin, "rev-parse", "mine") == git(repo, "rev-parse", "main")
+    assert "meanwhile: refs/remotes/origin/mine was created" in said.err
+
+
 def test_a_fetch_meanwhile_is_no_tampering(repo: Path, origin: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(origin), str(other))

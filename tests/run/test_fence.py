@@ -41,8 +41,11 @@ class Setting:
             refs=self.refs,
             branch="refs/heads/batch/demo",
             who=Idents(me, me),
-            state=SimpleNamespace(batch_id=BATCH, tasks={}),
+            state=SimpleNamespace(
+                batch_id=BATCH, tasks={}, base=Oid(git(repo, "rev-parse", "HEAD"))
+            ),
         )
+        git(repo, "commit", "-q", "--allow-empty", "-m", "the task before")
         self.judge = RefJudge(cast(RunContext, context))
         head = Oid(git(repo, "rev-parse", "HEAD"))
         self.flight = InFlight(
@@ -114,6 +117,10 @@ def test_a_tracking_ref_at_our_own_commits_is_a_push(setting: Setting) -> None:
     setting.flight = now
     assert setting.grade(name, None, setting.commit()) is Grade.PUSHED
     assert setting.grade(name, None, setting.commit("-c", "user.email=o@x")) is Grade.TOLD
+    base = git(setting.repo, "rev-parse", "HEAD~")
+    assert setting.grade(name, None, base) is Grade.TOLD
+    setting.flight = replace(setting.flight, parent=Oid(base))
+    assert setting.grade(name, None, base) is Grade.TOLD
 
 
 def test_notes_that_only_grow_are_told(setting: Setting) -> None:

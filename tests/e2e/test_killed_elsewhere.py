@@ -20,7 +20,7 @@ from tests.conftest import git
 from tests.e2e.beside import beside, ended, opened
 from tests.e2e.job import Done, argv, here, outcomes, task, told, write
 from tests.e2e.near import pasted
-from tests.e2e.plants import PLANTS, killed, killer
+from tests.e2e.plants import PLANTS, asked_to_verify, killed, killer
 from tests.e2e.test_starting_fast import loaded
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
@@ -146,17 +146,7 @@ def test_what_works_on_files_is_refused_in_another_tree_and_all_is_free_after_th
 def test_what_went_wrong_a_signature_was_checked_by_a_program_from_another_tree(
     trees: Trees, mark: Path
 ) -> None:
-    program = 'printf "#!/bin/sh\\ntouch $MARK\\nexit 1" >src/sign; chmod +x src/sign; '
-    keys = "; ".join(
-        f'git config {key} "$PWD/src/sign"' for key in ("gpg.program", "gpg.ssh.program")
-    )
-    head = "-----BEGIN PGP SIGNATURE-----"
-    forge = (
-        'R=refs/notes/batch/$BATCH_ID; P=$(git rev-list --first-parent --grep="authorized" -1 $R); '
-        f'C=$(git cat-file commit $P | sed "/^committer/a gpgsig {head}" | '
-        "git hash-object -t commit -w --stdin --literally); git update-ref $R $C"
-    )
-    trees.plant(f"{program}{keys}; git config batch.requireSigned true; {forge}")
+    trees.plant(asked_to_verify())
     trees.refused("verify", trees.batch)
     assert not mark.exists()
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import git
 from tests.e2e.job import BRANCH, Done, batch, committed, here, outcomes, task, write
-from tests.e2e.plants import PLANTS, is_undone, killed, killer, settings
+from tests.e2e.plants import PLANTS, asked_to_verify, is_undone, killed, killer, settings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
 
@@ -457,17 +457,7 @@ def test_what_went_wrong_what_asks_a_remote_ran_what_was_planted(
 
 
 def test_what_went_wrong_a_planted_program_was_to_check_a_signature(repo: Path, mark: Path) -> None:
-    program = 'printf "#!/bin/sh\\ntouch $MARK\\nexit 1" >src/sign; chmod +x src/sign; '
-    keys = "; ".join(
-        f'git config {key} "$PWD/src/sign"' for key in ("gpg.program", "gpg.ssh.program")
-    )
-    head = "-----BEGIN PGP SIGNATURE-----"
-    forge = (
-        'R=refs/notes/batch/$BATCH_ID; P=$(git rev-list --first-parent --grep="authorized" -1 $R); '
-        f'C=$(git cat-file commit $P | sed "/^committer/a gpgsig {head}" | '
-        "git hash-object -t commit -w --stdin --literally); git update-ref $R $C"
-    )
-    planted(repo, f"{program}{keys}; git config batch.requireSigned true; {forge}")
+    planted(repo, asked_to_verify())
     refused(repo, "verify")
     assert not mark.exists()
 

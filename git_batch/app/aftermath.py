@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -47,10 +47,11 @@ from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
 from git_batch.repo.armed import is_armed
 from git_batch.repo.fence import PutBack, Watch, named
-from git_batch.repo.here import git_dir_above, here
+from git_batch.repo.here import here
 from git_batch.repo.locks import RunLock, live, tree_lock
-from git_batch.repo.repository import Layout, Repository
+from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
+from git_batch.repo.unopened import PROGRAM, is_readable, layout_above
 from git_batch.repo.worktree import Scanner
 from git_batch.run import descendants, group
 
@@ -96,14 +97,16 @@ def take_up(start: str, ways: Ways, at: datetime, note: Note) -> None:
         PreconditionError: something is not as it was, or a process of that run is alive.
         LockedError: somebody began to work here meanwhile.
     """
-    layout = _found(here(start), os.environ)
-    if layout is None or live(Repository(layout)):
+    layout = layout_above(here(start), os.environ)
+    if layout is None or not is_armed(layout) or live(Repository(layout)):
         return
     try:
         layout = fencefile.load(layout).layout
     except fencefile.UnusableError:
         return  # told once the repository is open
     repo = Repository(layout)
+    if not is_readable(repo):
+        ways = replace(ways, asked=replace(ways.asked, program=PROGRAM))
     with RunLock(repo, None, at):
         settle(repo, note, ways)
 
@@ -310,7 +313,7 @@ class _Case(KilledRun, frozen=True):
         before = fencefile.told(self.repo.layout)
         same = before and (before.task, before.attempt) == (armed.task, armed.attempt)
         earlier = [before.said] if before and same and before.said else []
-        text = "; ".join([*earlier, few_facts(said, LISTED)])
+        text = "; ".join([*earlier, *([few_facts(said, LISTED)] if said else [])])
         found = fencefile.Found(armed.batch, armed.task, armed.attempt, text)
         fencefile.tell(self.repo.layout, found)
 
@@ -333,16 +336,3 @@ def _case(repo: Repository, ways: Ways) -> _Case | None:
     # Where things are is what was noted: the configuration may say otherwise by now.
     there = Repository(standing.layout)
     return _Case(armed, Watch(there, standing), there)
-
-
-def _found(start: str, environ: Mapping[str, str]) -> Layout | None:
-    """Find the working tree where a run was killed without asking git; None if there is none.
-
-    Only what our own files need is looked for; whether git would work here is git's to say.
-    """
-    named = environ.get("GIT_DIR")
-    git_dir = os.path.join(start, named) if named else git_dir_above(os.path.realpath(start))
-    if git_dir is None:
-        return None
-    layout = Layout(start, os.path.realpath(git_dir), os.path.realpath(git_dir), "sha1")
-    return layout if is_armed(layout) else None

@@ -71,7 +71,12 @@ class StartRequest(Struct, frozen=True):
 
 
 class ResumeRequest(Struct, frozen=True):
-    """The options of `git batch resume`; `plan` is the file of a changed plan."""
+    """The options of `git batch resume`.
+
+    Attributes:
+        plan: the file of a changed plan.
+        program: how we are started, as hints write it.
+    """
 
     batch: str | None = None
     bounds: Bounds = Bounds()
@@ -79,11 +84,12 @@ class ResumeRequest(Struct, frozen=True):
     renew: bool = False
     plan: str | None = None
     recheck: bool = False
+    program: str = "git batch"
 
     def again(self, *instead: str) -> str:
         """Write the command once more; `instead` as of `StartRequest.again`."""
         options = (("--plan", self.plan), *self.bounds.given(), ("--recheck", self.recheck))
-        return written(("git batch resume", self.batch), options, instead)
+        return written((f"{self.program} resume", self.batch), options, instead)
 
     def as_start(self, *instead: str) -> str:
         """Write the command that starts its plan as a batch of its own; `instead` as of `again`."""

@@ -21,9 +21,14 @@ def git_dirs(layout: Layout) -> set[str]:
     """Name the git directories of the other working trees; some may be none, or gone."""
     own, mains = layout.git_dir, {layout.common_dir}
     if own != layout.common_dir:
-        main, folder = os.path.split(os.path.dirname(own))
-        mains.add(main if folder == WORKTREES else own)
+        mains.add(shared_by_place(own))
     return {*mains, *(one for main in mains for one in entries(main))} - {own}
+
+
+def shared_by_place(own: str) -> str:
+    """Name the directory that a working tree shares, by where its own git directory lies."""
+    main, folder = os.path.split(os.path.dirname(own))
+    return main if folder == WORKTREES else own
 
 
 def entries(main: str) -> list[str]:

@@ -181,13 +181,15 @@ class Repository:
 
     @classmethod
     def open(cls, start: str = ".") -> Repository:
-        """Open the repository that a directory belongs to; errors as of `discover`.
+        """Open a directory's repository; errors as of `discover` and `refuse_pipes`."""
+        try:
+            repo = cls(discover(here(start)))
+            repo.refuse_pipes()
+        except (PreconditionError, GitError) as error:
+            from git_batch.repo.unopened import ways_out  # rarely needed; it imports us
 
-        Raises:
-            GitError: one of git's own files is a named pipe.
-        """
-        repo = cls(discover(here(start)))
-        repo.refuse_pipes()
+            error.hints = tuple(ways_out(here(start), os.environ)) or error.hints
+            raise
         return repo
 
     def refuse_pipes(self, *refs: str) -> None:

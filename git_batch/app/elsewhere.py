@@ -40,6 +40,20 @@ def refuse(repo: Repository) -> None:
         raise _refusal(other, run, found, repo.layout.top)
 
 
+def refuse_in_bare(git_dir: str) -> None:
+    """Refuse to try hooks in a bare repository after a run was killed in a working tree of it.
+
+    All counts that is not that tree's alone.
+
+    Raises:
+        PreconditionError: something is not what it was.
+    """
+    for other, run, changed in _killed(Layout("", git_dir, git_dir, "sha1")):
+        found = [path for path in changed if not path.startswith(f"{other.git_dir}/")]
+        if found and was_killed(other):
+            raise _refusal(other, run, found, git_dir)
+
+
 def is_planted(repo: Repository) -> bool:
     """Say whether git might run here what a killed run's task planted from another tree."""
     return any(True for _ in _planted(repo))
@@ -48,18 +62,23 @@ def is_planted(repo: Repository) -> bool:
 def _planted(repo: Repository) -> Iterator[tuple[Layout, KilledRun, list[str]]]:
     """List the killed runs of other trees with the paths that count here."""
     here: Watch | None = None
-    for other in killed_elsewhere(repo.layout):
-        opened = _opened(other)
-        changed = opened[1].changed() if opened else []
-        if opened is None or not changed:
-            continue
+    for other, run, changed in _killed(repo.layout):
         if here is None:
             here = Watch(repo)
             here.note()
         found = [path for path in changed if here.reads(path)]
         # Somebody may have begun to see to it meanwhile.
         if found and was_killed(other):
-            yield *opened, found
+            yield other, run, found
+
+
+def _killed(layout: Layout) -> Iterator[tuple[Layout, KilledRun, list[str]]]:
+    """List the killed runs of other trees with all paths that are not as they were."""
+    for other in killed_elsewhere(layout):
+        opened = _opened(other)
+        changed = opened[1].changed() if opened else []
+        if opened is not None and changed:
+            yield *opened, changed
 
 
 def _opened(other: Layout) -> tuple[Layout, KilledRun] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from git_batch.app import aftermath
+from git_batch.app import aftermath, elsewhere
 from git_batch.errors import PreconditionError
 from git_batch.hooks import install, managed
 from git_batch.hooks.install import Found, Put
@@ -71,7 +71,9 @@ def _host(start: str) -> HookHost:
         PreconditionError: it might be what a killed run's task planted.
     """
     host = HookHost(start)
-    if not host.bare:
+    if host.bare:
+        elsewhere.refuse_in_bare(host.top)
+    else:
         aftermath.refuse_unless_live(Repository.open(start))
     return host
 
@@ -104,10 +106,10 @@ def _state(host: HookHost, place: HookPlace, name: str) -> HookState:
 
 
 def _why_not(place: HookPlace, name: str, here: Found) -> str:
-    elsewhere = install.found(Path(place.default, name)) is Found.OURS
-    if place.configured is not None and (elsewhere or not Path(place.directory).is_dir()):
+    misplaced = install.found(Path(place.default, name)) is Found.OURS
+    if place.configured is not None and (misplaced or not Path(place.directory).is_dir()):
         missing = "" if Path(place.directory).is_dir() else f", which {_no_directory(place)}"
-        lead = f"it is installed in '{place.default}', but " if elsewhere else ""
+        lead = f"it is installed in '{place.default}', but " if misplaced else ""
         return f"{lead}core.hooksPath ({place.scope}) has git look in '{place.configured}'{missing}"
     if here is Found.FOREIGN:
         return f"'{Path(place.directory, name)}' is another hook that does not call it"

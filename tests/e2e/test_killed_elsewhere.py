@@ -31,7 +31,15 @@ FILTER = (
     'git config filter.evil.clean "touch $MARK; cat"; '
     f'echo "* filter=evil" >{SHARED}/info/attributes'
 )
-LIKE_OURS = 'printf "#!/bin/sh\\n# git-batch: pre-push\\ntouch $MARK\\n"'
+
+
+def like_ours(hook: str, where: str) -> str:
+    """Plant a hook that looks as if it were ours: in a folder that the configuration names, too."""
+    folder, set_path = f"{SHARED}/hooks", ":"
+    if where == "config":
+        folder, set_path = "src/h", 'git config core.hooksPath "$PWD/src/h"'
+    script = f'printf "#!/bin/sh\\n# git-batch: {hook}\\ntouch $MARK\\n"'
+    return f"mkdir -p {folder}; {script} >{folder}/{hook}; chmod +x {folder}/{hook}; {set_path}"
 
 
 class Trees(Struct):
@@ -104,14 +112,29 @@ def test_what_went_wrong_what_asks_a_remote_ran_what_was_planted_in_another_tree
 def test_what_went_wrong_a_hook_planted_from_another_tree_was_tried(
     trees: Trees, mark: Path, command: str, where: str
 ) -> None:
-    folder = "src/h" if where == "config" else f"{SHARED}/hooks"
-    set_path = 'git config core.hooksPath "$PWD/src/h"' if where == "config" else ":"
-    hook = f"{LIKE_OURS} >{folder}/pre-push; chmod +x {folder}/pre-push"
-    trees.plant(f"mkdir -p {folder}; {hook}; {set_path}")
+    trees.plant(like_ours("pre-push", where))
     trees.refused("hooks", command)
     assert not mark.exists()
     here(trees.bad, "resume", "--put-back")
     here(trees.good, "hooks", command, status=None)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("command", ["status", "install"])
+@pytest.mark.parametrize("where", ["config", "hooks"])
+def test_what_went_wrong_a_hook_planted_from_a_tree_of_a_bare_repository_was_tried(
+    repo: Path, place: Path, mark: Path, command: str, where: str
+) -> None:
+    bare, tree = place / "bare.git", place / "tree"
+    git(repo, "clone", "-q", "--bare", str(repo), str(bare))
+    git(bare, "worktree", "add", "-q", "--detach", str(tree))
+    here(bare, "hooks", "status", status=3)
+    trees = Trees(tree, bare)
+    trees.plant(like_ours("pre-receive", where))
+    trees.refused("hooks", command)
+    assert not mark.exists()
+    here(tree, "resume", "--put-back")
+    here(bare, "hooks", command, status=None)
     assert not mark.exists()
 
 

@@ -51,7 +51,7 @@ from git_batch.repo.here import here
 from git_batch.repo.locks import RunLock, live, tree_lock
 from git_batch.repo.repository import Repository
 from git_batch.repo.stalelocks import LOCK_WAIT
-from git_batch.repo.unopened import PROGRAM, is_readable, layout_above
+from git_batch.repo.unopened import layout_above, program
 from git_batch.repo.worktree import Scanner
 from git_batch.run import descendants, group
 
@@ -105,8 +105,7 @@ def take_up(start: str, ways: Ways, at: datetime, note: Note) -> None:
     except fencefile.UnusableError:
         return  # told once the repository is open
     repo = Repository(layout)
-    if not is_readable(repo):
-        ways = replace(ways, asked=replace(ways.asked, program=PROGRAM))
+    ways = replace(ways, asked=replace(ways.asked, program=program(repo)))
     with RunLock(repo, None, at):
         settle(repo, note, ways)
 

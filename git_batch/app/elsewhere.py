@@ -28,6 +28,7 @@ from git_batch.repo import fencefile
 from git_batch.repo.armed import killed_elsewhere, was_killed
 from git_batch.repo.fence import Watch, named
 from git_batch.repo.repository import Layout, Repository
+from git_batch.repo.unopened import program
 
 
 def refuse(repo: Repository) -> None:
@@ -96,6 +97,8 @@ def _refusal(other: Layout, run: KilledRun, found: list[str], top: str) -> Preco
     copies, resume = run.watch.copy_known(found), ResumeRequest(run.batch).again()
     there = path_text(other.top)
     if os.path.isdir(other.top):
+        # Its own configuration may be one that git can't read, while git works here.
+        resume = ResumeRequest(run.batch, program=program(Repository(other))).again()
         ways = [f"decide there what becomes of them: cd {shell_path(other.top)} && {resume}"]
     else:
         ways = [

@@ -18,8 +18,8 @@ from git_batch.repo.here import git_dir_above
 from git_batch.repo.othertrees import shared_by_place
 from git_batch.repo.repository import Layout, Repository
 
-PROGRAM = "git-batch"
-"""What starts us where git can't."""
+_PROGRAM = "git-batch"
+_MAY_BE = "a run was killed {place} while a command ran, which may have done it"
 
 
 def layout_above(start: str, environ: Mapping[str, str]) -> Layout | None:
@@ -32,12 +32,13 @@ def layout_above(start: str, environ: Mapping[str, str]) -> Layout | None:
     return Layout(start, own, shared_by_place(own), "sha1")
 
 
-def is_readable(repo: Repository) -> bool:
-    """Tell whether git reads a repository, so that it also starts us there."""
+def program(repo: Repository) -> str:
+    """Say how we are started there: by git, if it can read the repository."""
     try:
-        return not repo.git.call(["rev-parse", "--git-dir"]).status
+        readable = not repo.git.call(["rev-parse", "--git-dir"]).status
     except BatchError:
-        return False  # it would wait for ever
+        readable = False  # it would wait for ever
+    return "git batch" if readable else _PROGRAM
 
 
 def ways_out(start: str, environ: Mapping[str, str]) -> Iterator[str]:
@@ -46,13 +47,11 @@ def ways_out(start: str, environ: Mapping[str, str]) -> Iterator[str]:
     if layout is None:
         return
     if was_killed(layout):
-        yield f"a run was killed here while a command ran, which may have done it: {PROGRAM} resume"
+        yield f"{_MAY_BE.format(place='here')}: {_PROGRAM} resume"
     for other in killed_elsewhere(layout):
         try:
             top = fencefile.load(other).layout.top
         except fencefile.UnusableError:
             continue  # nothing can be compared there
-        yield (
-            f"a run was killed in '{path_text(top)}' while a command ran, which may have done it: "
-            f"cd {shell_path(top)} && {PROGRAM} resume"
-        )
+        may_be = _MAY_BE.format(place=f"in '{path_text(top)}'")
+        yield f"{may_be}: cd {shell_path(top)} && {_PROGRAM} resume"

@@ -92,6 +92,20 @@ def test_what_went_wrong_another_tree_was_told_only_what_git_said(
     here(good, "status", "demo")
 
 
+def test_what_went_wrong_only_the_other_tree_could_not_be_read_and_git_was_to_start_us_there(
+    repo: Path, mark: Path, place: Path
+) -> None:
+    side = place / "side"
+    git(repo, "config", "extensions.worktreeConfig", "true")
+    git(repo, "worktree", "add", "-q", "--detach", str(side))
+    (repo / ".git/info/exclude").write_text("*.toml\n")
+    private = 'echo "[broken" >"$(git rev-parse --git-path config.worktree)"'
+    planted(side, f"git config core.editor mine; {private}")
+    write(repo, task("x", "true"))
+    said = here(repo, "start", "--yes", status=3)
+    decided(side, said.hints[-1].rpartition(": ")[2])
+
+
 def test_what_git_cant_read_without_a_killed_run_is_told_as_before(repo: Path) -> None:
     with (repo / ".git/config").open("a") as file:
         file.write("[broken\n")

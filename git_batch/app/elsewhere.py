@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from git_batch.app.killedrun import KilledRun
 from git_batch.app.requests import ResumeRequest
 from git_batch.core.naming import path_text, shell_path
+from git_batch.core.values import replace
 from git_batch.errors import PreconditionError
 from git_batch.repo import fencefile
 from git_batch.repo.armed import killed_elsewhere, was_killed
@@ -94,16 +95,16 @@ def _opened(other: Layout) -> tuple[Layout, KilledRun] | None:
 
 
 def _refusal(other: Layout, run: KilledRun, found: list[str], top: str) -> PreconditionError:
-    copies, resume = run.watch.copy_known(found), ResumeRequest(run.batch).again()
+    copies, asked = run.watch.copy_known(found), ResumeRequest(run.batch)
     there = path_text(other.top)
     if os.path.isdir(other.top):
         # Its own configuration may be one that git can't read, while git works here.
-        resume = ResumeRequest(run.batch, program=program(Repository(other))).again()
+        resume = replace(asked, program=program(Repository(other))).again()
         ways = [f"decide there what becomes of them: cd {shell_path(other.top)} && {resume}"]
     else:
         ways = [
             "put them back by hand: that working tree is not in its place any more",
-            f"or decide it where that is now, by '{resume}': git worktree list",
+            f"or decide it where that is now, by '{asked.again()}': git worktree list",
         ]
     return PreconditionError(
         f"a run was killed in the working tree '{there}' while {run.whose} ran, and since then "

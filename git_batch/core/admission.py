@@ -46,24 +46,7 @@ def admission_stop(
         return StopReason.EXPIRED, "nobody has confirmed this batch"
     if not holds(a, state.former):
         return StopReason.EXPIRED, "nobody has confirmed this batch since it was rebased"
-    return granted_stop(a, now, state.enrolled, state.usage, replay=replay)
-
-
-def granted_stop(
-    a: Authorization,
-    now: datetime,
-    enrolled: int = 0,
-    used: Usage = _NOTHING,
-    *,
-    replay: bool = False,
-) -> tuple[StopReason, str] | None:
-    """Name the bound of an authorization that is reached at a time, None if there is none.
-
-    Args:
-        enrolled, used: what the batch has had of it; nothing yet when it begins.
-        replay: as of `admission_stop`.
-    """
-    found = next(reached(a, now, enrolled, used, replay=replay), None)
+    found = next(reached(a, now, state.enrolled, state.usage, replay=replay), None)
     return None if found is None else (found.reason, found.said)
 
 
@@ -75,9 +58,13 @@ def reached(
     *,
     replay: bool = False,
 ) -> Iterator[Bound]:
-    """List every bound of an authorization that is reached at a time; as of `granted_stop`.
+    """List every bound of an authorization that is reached at a time.
 
     Whoever raises the first one only is stopped by the next.
+
+    Args:
+        enrolled, used: what the batch has had of it; nothing yet when it begins.
+        replay: as of `admission_stop`.
     """
     if a.expires_at is not None and now >= a.expires_at:
         said = f"the authorization expired at {a.expires_at.isoformat()}"

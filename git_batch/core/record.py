@@ -96,9 +96,8 @@ def subject(event: ev.Event) -> str:
         case ev.StopRequested():
             return f"stop requested by {event.actor.name}"
         case ev.Decided():
-            return (
-                f"{few_of(event.tasks) or 'batch'}: {event.decision} decided by {event.actor.name}"
-            )
+            named = few_of(event.tasks) or "batch"
+            return f"{named}: {event.decision} decided by {event.actor.name}"
         case ev.Closed():
             why = f" ({event.stop})" if says_more(event.status, event.stop) else ""
             return f"closed: {event.status}{why}"

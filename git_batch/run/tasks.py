@@ -276,13 +276,17 @@ class TaskRunner:
         )
 
 
+def _listed(paths: Sequence[bytes]) -> tuple[str, str]:
+    """Name the first paths in a sentence, and those that are kept one a line."""
+    return few_paths(paths), few_lines([path_text(p) for p in paths], KEEP, indent="")
+
+
 def unfit(paths: Sequence[bytes]) -> Failure | None:
     """Say that git left paths out; None if there are none."""
     if not paths:
         return None
-    named = few_paths(paths)
+    named, listing = _listed(paths)
     text = f"left what git can't take: {named}"
-    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
     return Failure(Outcome.SCOPE_REFUSED, text, f"git can't take these paths:\n\n{listing}")
 
 
@@ -290,8 +294,7 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
     """Say that submodules hold more than the commit that they are at; None if there are none."""
     if not paths:
         return None
-    named = few_paths(paths)
-    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
+    named, listing = _listed(paths)
     which = f"submodule {named}" if len(paths) == 1 else f"submodules {named}"
     return Failure(
         Outcome.SCOPE_REFUSED,
@@ -304,8 +307,7 @@ def changed_inside(paths: Sequence[bytes]) -> Failure | None:
 
 def changed_tree(paths: list[bytes], who: str, outcome: Outcome) -> Failure:
     """Say that checks or a review did not leave the tree as it was."""
-    named = few_paths(paths)
-    listing = few_lines([path_text(p) for p in paths], KEEP, indent="")
+    named, listing = _listed(paths)
     return Failure(
         outcome,
         f"the {who} changed {named}; what only looks must leave the tree as it was",

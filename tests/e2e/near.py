@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from git_batch.cli import resuming, starting
 from git_batch.cli.main import main
+from tests.bench.paired import TOOL
 from tests.conftest import git
 from tests.e2e.job import BRANCH, Done, task, write
 
@@ -28,9 +30,15 @@ def near(top: Path, *args: str, status: int | None = 0) -> Done:
     return done
 
 
-def pasted(top: Path, command: str) -> None:
+def pasted(top: Path, command: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command that was hinted at, as a person does who pastes it into a shell."""
-    subprocess.run(["/bin/sh", "-c", command], cwd=top, check=True, capture_output=True)
+    env = {**os.environ, "PATH": f"{Path(TOOL[0]).parent}:{os.environ['PATH']}"}
+    shell = ["/bin/sh", "-c", command]
+    done = subprocess.run(shell, cwd=top, env=env, capture_output=True, text=True)
+    if done.returncode != status:
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def said(done: Done) -> str:

@@ -5,16 +5,15 @@ So each way out names the program itself, and is run here as it is written.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.bench.paired import TOOL
 from tests.conftest import git
 from tests.e2e.job import committed, here, task, write
+from tests.e2e.near import pasted
 from tests.e2e.plants import killed, killer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and SIGKILL")
@@ -31,14 +30,6 @@ UNREADABLE = {
 SHARED = 'SHARED=$(git rev-parse --path-format=absolute --git-common-dir); export SHARED="$SHARED"'
 
 
-def typed(top: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run what a hint says, as a person who pastes it."""
-    found = {**os.environ, "PATH": f"{Path(TOOL[0]).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", command], cwd=top, env=found, capture_output=True, text=True)
-    assert "Traceback" not in done.stderr
-    return done
-
-
 def planted(top: Path, plant: str) -> None:
     write(top, task("bad", killer(f"{SHARED}; {plant}")), task("next", "echo n >src/next"))
     killed(top, "start", "--yes")
@@ -48,13 +39,12 @@ def planted(top: Path, plant: str) -> None:
 
 def decided(top: Path, told: str) -> None:
     """Go on as the hint of a refusal tells, and as the next one does."""
-    refused = typed(top, told)
-    assert (refused.returncode, "not what they were" in refused.stderr) == (3, True), refused
+    refused = pasted(top, told, status=3)
+    assert "not what they were" in refused.stderr
     hints = [line for line in refused.stderr.splitlines() if line.startswith("hint: ")]
     assert all("git batch" not in hint for hint in hints)
     [back] = [hint for hint in hints if hint.endswith(" --put-back")]
-    done = typed(top, back.rpartition(": ")[2])
-    assert done.returncode == 0, done
+    pasted(top, back.rpartition(": ")[2])
     assert committed(top) == ["bad", "next"]
 
 
